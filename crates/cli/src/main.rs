@@ -1,0 +1,2 @@
+//! The `kara` command.
+fn main() {}
