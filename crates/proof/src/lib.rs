@@ -1,1 +1,2 @@
-//! Placeholder.
+//! What makes a rewrite right.
+pub mod term;
