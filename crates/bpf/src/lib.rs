@@ -9,3 +9,4 @@ pub mod insn;
 pub mod map;
 pub mod program;
 pub mod semantics;
+pub mod text;

@@ -1,0 +1,569 @@
+//! From the tokens of one line to one instruction, whose targets and functions still have the names they were written with.
+
+use super::cursor::{Cursor, register};
+use super::lex::Kind;
+use crate::encode::{EncodeError, encode};
+use crate::helper;
+use crate::insn::*;
+use crate::text::TextError;
+
+/// Where a jump goes, as written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Target<'a> {
+    /// `+2`, `-3`, `pc+2`: slots from the next instruction.
+    Distance(i32),
+    /// A label.
+    Label(&'a str),
+    /// `@7`: the instruction of that identity.
+    Id(u32),
+}
+
+/// A function, as written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Func<'a> {
+    /// By name or label.
+    Name(&'a str),
+    /// `pc+5`, `func[+5]`: slots from the slot after this one.
+    Distance(i32),
+    /// `func[idx:2]`.
+    Index(u32),
+}
+
+/// An instruction as written.
+pub(super) type Written<'a> = Insn<Target<'a>, Func<'a>>;
+
+type Result<T> = std::result::Result<T, TextError>;
+
+/// Finds the map of a name.
+pub(super) type MapNames<'n> = dyn Fn(&str) -> std::result::Result<i32, &'static str> + 'n;
+
+/// The instruction of a line, and whether it is marked `@patched`.
+pub(super) fn instruction<'a>(text: &'a str, line: usize, maps: &MapNames) -> Result<(Written<'a>, bool)> {
+    parse(text, line, maps, false)
+}
+
+/// The 64-bit constant of a line that may lack the `ll`.
+pub(super) fn wide<'a>(text: &'a str, line: usize, maps: &MapNames) -> Result<Written<'a>> {
+    parse(text, line, maps, true).map(|(insn, _)| insn)
+}
+
+fn parse<'a>(text: &'a str, line: usize, maps: &MapNames, wide: bool) -> Result<(Written<'a>, bool)> {
+    let mut grammar = Grammar { c: Cursor::new(text, line)?, maps, wide };
+    let insn = grammar.instruction()?;
+    grammar.symbol_remark();
+    let patched = grammar.c.take("@");
+    if patched && !grammar.c.take_word("patched") {
+        return Err(grammar.c.error("expected `patched`"));
+    }
+    grammar.c.end()?;
+    match encode(&insn.map(|_| 0, |_| 0)) {
+        Ok(_) | Err(EncodeError::Unresolved) => Ok((insn, patched)),
+        Err(why) => Err(TextError::at(line, text.trim(), format!("there is no such instruction: {why}"))),
+    }
+}
+
+struct Grammar<'a, 'n> {
+    c: Cursor<'a>,
+    maps: &'n MapNames<'n>,
+    /// Whether constants are 64 bits wide even without `ll`.
+    wide: bool,
+}
+
+impl<'a> Grammar<'a, '_> {
+    fn instruction(&mut self) -> Result<Written<'a>> {
+        if self.c.take("*") {
+            return self.store();
+        }
+        let Some(Kind::Word(word)) = self.c.peek() else {
+            return Err(self.c.error("no instruction begins like this"));
+        };
+        if register(word).is_some() {
+            return self.assignment();
+        }
+        self.c.next();
+        match word {
+            "exit" => Ok(Insn::Exit),
+            "goto" => Ok(Insn::Jump { target: self.target()?, long: false }),
+            "gotol" => Ok(Insn::Jump { target: self.target()?, long: true }),
+            "may_goto" => Ok(Insn::MayGoto { target: self.target()? }),
+            "if" => self.branch(),
+            "call" => Ok(Insn::Call(self.callee()?)),
+            "callx" => Ok(Insn::Call(Callee::Register(self.c.full_register()?))),
+            "lock" => self.lock(),
+            "store_release" => self.store_release(),
+            _ => Err(self.c.error_before("no instruction begins like this")),
+        }
+    }
+
+    /// `+2`, `pc+2`, a label or `@7`.
+    fn target(&mut self) -> Result<Target<'a>> {
+        if self.c.take("@") {
+            return Ok(Target::Id(self.c.unsigned()?));
+        }
+        let relative = matches!(self.c.peek_second(), Some(Kind::Symbol("+" | "-"))) && self.c.take_word("pc");
+        if relative || self.c.at_number() {
+            return Ok(Target::Distance(self.c.imm(false)?));
+        }
+        Ok(Target::Label(self.c.name()?))
+    }
+
+    /// What llvm-objdump adds after a target: `<prog+0x10>`.
+    fn symbol_remark(&mut self) {
+        if self.c.take("<") {
+            while !self.c.take(">") && self.c.next().is_some() {}
+        }
+    }
+
+    fn branch(&mut self) -> Result<Written<'a>> {
+        let (dst, width) = self.c.register()?;
+        let signed = self.c.take_word("s");
+        let cond = match (self.c.next(), signed) {
+            (Some(Kind::Symbol("==")), false) => Condition::Eq,
+            (Some(Kind::Symbol("!=")), false) => Condition::Ne,
+            (Some(Kind::Symbol("&")), false) => Condition::Set,
+            (Some(Kind::Symbol(">")), false) => Condition::Gt,
+            (Some(Kind::Symbol(">=")), false) => Condition::Ge,
+            (Some(Kind::Symbol("<")), false) => Condition::Lt,
+            (Some(Kind::Symbol("<=")), false) => Condition::Le,
+            (Some(Kind::Symbol(">")), true) => Condition::SGt,
+            (Some(Kind::Symbol(">=")), true) => Condition::SGe,
+            (Some(Kind::Symbol("<")), true) => Condition::SLt,
+            (Some(Kind::Symbol("<=")), true) => Condition::SLe,
+            _ => return Err(self.c.error_before("expected a comparison: == != & > >= < <= s> s>= s< s<=")),
+        };
+        let src = if self.c.at_number() {
+            let (value, hex) = self.c.number()?;
+            // The kernel's log prints -1 as 0xffffffff here.
+            Operand::Imm(self.c.fit(value, hex, hex || width == Width::W32)?)
+        } else {
+            Operand::Reg(self.same_width(width)?)
+        };
+        if !self.c.take_word("goto") {
+            return Err(self.c.error("expected `goto`"));
+        }
+        Ok(Insn::Branch { width, cond, dst, src, target: self.target()? })
+    }
+
+    fn same_width(&mut self, width: Width) -> Result<Reg> {
+        match self.c.register()? {
+            (r, w) if w == width => Ok(r),
+            _ => Err(self.c.error_before("both registers must be `r` or both `w`")),
+        }
+    }
+
+    fn callee(&mut self) -> Result<Callee<Func<'a>>> {
+        if self.c.at_number() {
+            return Ok(Callee::Helper(self.c.imm(false)?));
+        }
+        let relative = matches!(self.c.peek_second(), Some(Kind::Symbol("+" | "-")));
+        let bracket = self.c.peek_second() == Some(Kind::Symbol("["));
+        if relative && self.c.take_word("pc") {
+            return Ok(Callee::Local(Func::Distance(self.c.imm(false)?)));
+        }
+        if bracket && self.c.take_word("func") {
+            return Ok(Callee::Local(self.func()?));
+        }
+        if bracket && self.c.take_word("extern") {
+            return Ok(Callee::Extern(self.bracketed_number()?));
+        }
+        if bracket && self.c.take_word("kfunc") {
+            return self.kfunc();
+        }
+        let quoted = matches!(self.c.peek(), Some(Kind::Quoted(_)));
+        let name = self.c.name()?;
+        let helper = name.strip_prefix("bpf_").filter(|_| !quoted).and_then(helper::id);
+        if self.c.take("#") {
+            // The kernel's log: a helper, or a kernel function with its BTF id.
+            let id = self.c.imm(false)?;
+            return match helper {
+                Some(helper) if helper == id => Ok(Callee::Helper(id)),
+                _ => Ok(Callee::Kfunc { id, off: 0 }),
+            };
+        }
+        Ok(helper.map_or(Callee::Local(Func::Name(name)), Callee::Helper))
+    }
+
+    /// `[name]`, `[+5]` or `[idx:2]`.
+    fn func(&mut self) -> Result<Func<'a>> {
+        self.c.expect("[")?;
+        let func = if self.c.at_number() {
+            Func::Distance(self.c.imm(false)?)
+        } else if self.key("idx") {
+            Func::Index(self.c.unsigned()?)
+        } else {
+            Func::Name(self.c.name()?)
+        };
+        self.c.expect("]")?;
+        Ok(func)
+    }
+
+    /// Passes `key:`.
+    fn key(&mut self, key: &str) -> bool {
+        self.c.peek_second() == Some(Kind::Symbol(":")) && self.c.take_word(key) && self.c.take(":")
+    }
+
+    fn bracketed_number(&mut self) -> Result<u32> {
+        self.c.expect("[")?;
+        let n = self.c.unsigned()?;
+        self.c.expect("]")?;
+        Ok(n)
+    }
+
+    /// `[id:123]` or `[id:123 off:1]`.
+    fn kfunc(&mut self) -> Result<Callee<Func<'a>>> {
+        self.c.expect("[")?;
+        if !self.key("id") {
+            return Err(self.c.error("expected `id:` and the BTF id of the kernel function"));
+        }
+        let id = self.c.imm(false)?;
+        let off = if self.key("off") { self.c.offset()? } else { 0 };
+        self.c.expect("]")?;
+        Ok(Callee::Kfunc { id, off })
+    }
+
+    /// `*(u8 *)(r1 + 4) = r2`, after the `*`.
+    fn store(&mut self) -> Result<Written<'a>> {
+        let (size, signed) = self.c.pointer_type()?;
+        if signed {
+            return Err(self.c.error_before("stores have no sign: use `u8` to `u64`"));
+        }
+        self.c.expect("(")?;
+        let (base, off) = self.c.address()?;
+        self.c.expect(")")?;
+        self.c.expect("=")?;
+        let src = if self.c.at_number() {
+            Operand::Imm(self.c.imm(size != Size::D)?)
+        } else {
+            Operand::Reg(self.c.value_register(size)?)
+        };
+        Ok(Insn::Store { size, base, off, src })
+    }
+
+    /// `*(u64 *)(r1 + 0) += r2`, after `lock`.
+    fn lock(&mut self) -> Result<Written<'a>> {
+        self.c.expect("*")?;
+        let (size, signed) = self.c.pointer_type()?;
+        if signed || !matches!(size, Size::W | Size::D) {
+            return Err(self.c.error_before("atomic operations are on `u32` or `u64`"));
+        }
+        self.c.expect("(")?;
+        let (base, off) = self.c.address()?;
+        self.c.expect(")")?;
+        let op = match self.c.next() {
+            Some(Kind::Symbol("+=")) => AtomicOp::Add,
+            Some(Kind::Symbol("|=")) => AtomicOp::Or,
+            Some(Kind::Symbol("&=")) => AtomicOp::And,
+            Some(Kind::Symbol("^=")) => AtomicOp::Xor,
+            _ => return Err(self.c.error_before("expected an atomic operation: += |= &= ^=")),
+        };
+        Ok(Insn::Atomic { op, fetch: false, size, base, off, src: self.c.value_register(size)? })
+    }
+
+    /// `((u64 *)(r1 + 0), r2)`
+    fn store_release(&mut self) -> Result<Written<'a>> {
+        self.c.expect("(")?;
+        let (size, base, off) = self.typed_address()?;
+        self.c.expect(",")?;
+        let src = self.c.value_register(size)?;
+        self.c.expect(")")?;
+        Ok(Insn::StoreRelease { size, base, off, src })
+    }
+
+    /// `(u64 *)(r1 + 0)`
+    fn typed_address(&mut self) -> Result<(Size, Reg, i16)> {
+        let (size, signed) = self.c.pointer_type()?;
+        if signed {
+            return Err(self.c.error_before("only unsigned types stand here"));
+        }
+        self.c.expect("(")?;
+        let (base, off) = self.c.address()?;
+        self.c.expect(")")?;
+        Ok((size, base, off))
+    }
+
+    fn assignment(&mut self) -> Result<Written<'a>> {
+        let (dst, width) = self.c.register()?;
+        if self.c.take("=") {
+            return self.value(dst, width);
+        }
+        let signed = self.c.take_word("s");
+        let op = match (self.c.next(), signed) {
+            (Some(Kind::Symbol("+=")), false) => AluOp::Add,
+            (Some(Kind::Symbol("-=")), false) => AluOp::Sub,
+            (Some(Kind::Symbol("*=")), false) => AluOp::Mul,
+            (Some(Kind::Symbol("/=")), false) => AluOp::Div,
+            (Some(Kind::Symbol("%=")), false) => AluOp::Mod,
+            (Some(Kind::Symbol("|=")), false) => AluOp::Or,
+            (Some(Kind::Symbol("&=")), false) => AluOp::And,
+            (Some(Kind::Symbol("^=")), false) => AluOp::Xor,
+            (Some(Kind::Symbol("<<=")), false) => AluOp::Lsh,
+            (Some(Kind::Symbol(">>=")), false) => AluOp::Rsh,
+            (Some(Kind::Symbol("/=")), true) => AluOp::SDiv,
+            (Some(Kind::Symbol("%=")), true) => AluOp::SMod,
+            (Some(Kind::Symbol(">>=")), true) => AluOp::Arsh,
+            _ => return Err(self.c.error_before("expected = += -= *= /= s/= %= s%= |= &= ^= <<= >>= or s>>=")),
+        };
+        let src = if self.c.at_number() {
+            Operand::Imm(self.c.imm(width == Width::W32)?)
+        } else {
+            Operand::Reg(self.same_width(width)?)
+        };
+        Ok(Insn::Alu { width, op, dst, src })
+    }
+
+    /// What follows `dst =`.
+    fn value(&mut self, dst: Reg, width: Width) -> Result<Written<'a>> {
+        if self.c.at_number() {
+            return self.constant(dst, width);
+        }
+        if self.c.take("-") {
+            return match self.c.register()? {
+                (r, w) if r == dst && w == width => Ok(Insn::Neg { width, dst }),
+                _ => Err(self.c.error_before("a negation stays in its register")),
+            };
+        }
+        if self.c.take("*") {
+            return self.load(dst, width);
+        }
+        if self.c.take("(") {
+            return self.sign_extension(dst, width);
+        }
+        let Some(Kind::Word(word)) = self.c.peek() else {
+            return Err(self.c.error("no value begins like this"));
+        };
+        if register(word).is_some() {
+            return Ok(Insn::Mov { width, dst, src: Operand::Reg(self.same_width(width)?) });
+        }
+        self.c.next();
+        if let Some((order, bits)) = endian(word) {
+            return match self.c.register()? {
+                (r, Width::W64) if r == dst && width == Width::W64 => Ok(Insn::Endian { order, bits, dst }),
+                _ => Err(self.c.error_before("a byte order conversion stays in its 64-bit register")),
+            };
+        }
+        match word {
+            "addr_space_cast" => self.address_cast(dst, width),
+            "load_acquire" => {
+                self.c.expect("(")?;
+                let (size, base, off) = self.typed_address()?;
+                self.c.expect(")")?;
+                self.check_width(dst, width, size)?;
+                Ok(Insn::LoadAcquire { size, dst, base, off })
+            }
+            "map" | "func" | "btf" | "extern" if self.c.peek() == Some(Kind::Symbol("[")) => {
+                if width == Width::W32 {
+                    return Err(self.c.error_before(format!("an address needs a 64-bit register, `{dst}`")));
+                }
+                let value = self.address_constant(word)?;
+                self.c.take_word("ll");
+                Ok(Insn::LoadImm { dst, value })
+            }
+            _ => self.atomic(word, dst, width),
+        }
+    }
+
+    fn constant(&mut self, dst: Reg, width: Width) -> Result<Written<'a>> {
+        let (value, hex) = self.c.number()?;
+        if !self.c.take_word("ll") && !self.wide {
+            let src = Operand::Imm(self.c.fit(value, hex, width == Width::W32)?);
+            return Ok(Insn::Mov { width, dst, src });
+        }
+        if width == Width::W32 {
+            return Err(self.c.error_before(format!("a 64-bit constant needs a 64-bit register, `{dst}`")));
+        }
+        let value = u64::try_from(value).or_else(|_| i64::try_from(value).map(|v| v as u64));
+        let value = value.map_err(|_| self.c.error_before("does not fit 64 bits"))?;
+        Ok(Insn::LoadImm { dst, value: Imm64::Value(value) })
+    }
+
+    fn load(&mut self, dst: Reg, width: Width) -> Result<Written<'a>> {
+        let (size, signed) = self.c.pointer_type()?;
+        if self.c.take_word("skb") {
+            if signed || dst != Reg::R0 || width != Width::W64 || size == Size::D {
+                return Err(self.c.error_before("packet loads are unsigned, up to 32 bits, and into r0"));
+            }
+            self.c.expect("[")?;
+            let index = if self.c.at_number() { None } else { Some(self.c.full_register()?) };
+            let off = if index.is_some() && self.c.take("]") {
+                return Ok(Insn::LegacyLoad { size, index, off: 0 });
+            } else {
+                self.c.imm(true)?
+            };
+            self.c.expect("]")?;
+            return Ok(Insn::LegacyLoad { size, index, off });
+        }
+        self.c.expect("(")?;
+        let (base, off) = self.c.address()?;
+        self.c.expect(")")?;
+        self.check_width(dst, width, size)?;
+        if signed && width == Width::W32 {
+            return Err(self.c.error_before(format!("a sign-extending load needs a 64-bit register, `{dst}`")));
+        }
+        Ok(Insn::Load { size, signed, dst, base, off })
+    }
+
+    /// A value of 64 bits does not go into `wN`.
+    fn check_width(&self, dst: Reg, width: Width, size: Size) -> Result<()> {
+        if width == Width::W32 && size == Size::D {
+            return Err(self.c.error_before(format!("a 64-bit access needs a 64-bit register, `{dst}`")));
+        }
+        Ok(())
+    }
+
+    /// `s8)r2`, after the parenthesis.
+    fn sign_extension(&mut self, dst: Reg, width: Width) -> Result<Written<'a>> {
+        let bits = match self.c.next() {
+            Some(Kind::Word("s8")) => 8,
+            Some(Kind::Word("s16")) => 16,
+            Some(Kind::Word("s32")) if width == Width::W64 => 32,
+            _ => return Err(self.c.error_before("expected `s8`, `s16`, or `s32` for a 64-bit register")),
+        };
+        self.c.expect(")")?;
+        Ok(Insn::MovSx { width, bits, dst, src: self.same_width(width)? })
+    }
+
+    fn address_cast(&mut self, dst: Reg, width: Width) -> Result<Written<'a>> {
+        self.c.expect("(")?;
+        let src = self.same_width(width)?;
+        self.c.expect(",")?;
+        let to = self.address_space()?;
+        self.c.expect(",")?;
+        let from = self.address_space()?;
+        self.c.expect(")")?;
+        if width == Width::W32 {
+            return Err(self.c.error_before("an address needs a 64-bit register"));
+        }
+        Ok(Insn::AddrCast { dst, src, to, from })
+    }
+
+    fn address_space(&mut self) -> Result<u16> {
+        let n = self.c.unsigned()?;
+        n.try_into().map_err(|_| self.c.error_before("an address space is a number from 0 to 65535"))
+    }
+
+    /// `map[..]`, `func[..]`, `btf[..]` or `extern[..]`, after the word.
+    fn address_constant(&mut self, word: &str) -> Result<Imm64<Func<'a>>> {
+        match word {
+            "func" => Ok(Imm64::Function(self.func()?)),
+            "extern" => Ok(Imm64::Extern(self.bracketed_number()?)),
+            "btf" => {
+                self.c.expect("[")?;
+                if !self.key("id") {
+                    return Err(self.c.error("expected `id:` and the BTF id of the variable"));
+                }
+                let id = self.c.imm(false)?;
+                let fd = if self.key("fd") { self.c.imm(false)? } else { 0 };
+                self.c.expect("]")?;
+                Ok(Imm64::Btf { id, fd })
+            }
+            _ => {
+                let map = self.map()?;
+                if !self.c.take("[") {
+                    return Ok(Imm64::Map(map));
+                }
+                if self.c.number()?.0 != 0 {
+                    return Err(self.c.error_before("only the first value of a map has an address here: `[0]`"));
+                }
+                self.c.expect("]")?;
+                let offset = if self.c.take("+") { self.c.unsigned()? } else { 0 };
+                Ok(Imm64::MapValue(map, offset))
+            }
+        }
+    }
+
+    /// `[name]`, `[fd:4]` or `[idx:2]`.
+    fn map(&mut self) -> Result<MapRef> {
+        self.c.expect("[")?;
+        let map = if self.key("fd") {
+            MapRef::Fd(self.c.imm(false)?)
+        } else if self.key("idx") {
+            MapRef::Index(self.c.imm(false)?)
+        } else if self.key("id") {
+            return Err(self
+                .c
+                .error("a map id belongs to a running kernel and says nothing here; name the map or use `fd:`"));
+        } else {
+            let name = self.c.name()?;
+            MapRef::Index((self.maps)(name).map_err(|why| self.c.error_before(why))?)
+        };
+        self.c.expect("]")?;
+        Ok(map)
+    }
+
+    /// Atomic operations with a result, in LLVM's and in the kernel's spelling.
+    fn atomic(&mut self, word: &str, dst: Reg, width: Width) -> Result<Written<'a>> {
+        let unknown = self.c.error_before("no value begins like this");
+        self.c.expect("(").map_err(|_| unknown.clone())?;
+        let by_name = |size| Some(Some(size));
+        // LLVM names exchanges after their size; everything else has the size in the pointer's type.
+        let (op, named_size) = match word {
+            "xchg_64" => (AtomicOp::Xchg, by_name(Size::D)),
+            "xchg32_32" => (AtomicOp::Xchg, by_name(Size::W)),
+            "cmpxchg_64" => (AtomicOp::Cmpxchg, by_name(Size::D)),
+            "cmpxchg32_32" => (AtomicOp::Cmpxchg, by_name(Size::W)),
+            _ => {
+                let (wide, op) = match word.strip_prefix("atomic64_") {
+                    Some(op) => (true, op),
+                    None => (false, word.strip_prefix("atomic_").unwrap_or("")),
+                };
+                let op = match op {
+                    "fetch_add" => AtomicOp::Add,
+                    "fetch_or" => AtomicOp::Or,
+                    "fetch_and" => AtomicOp::And,
+                    "fetch_xor" => AtomicOp::Xor,
+                    "xchg" => AtomicOp::Xchg,
+                    "cmpxchg" => AtomicOp::Cmpxchg,
+                    _ => return Err(unknown),
+                };
+                (op, wide.then_some(None))
+            }
+        };
+        let (size, base, off) = match named_size {
+            Some(Some(size)) => {
+                let (base, off) = self.c.address()?;
+                (size, base, off)
+            }
+            _ => self.typed_address()?,
+        };
+        if !matches!(size, Size::W | Size::D) || (named_size == Some(None) && size != Size::D) {
+            return Err(TextError { reason: "the operation does not have that size".into(), ..unknown });
+        }
+        self.c.expect(",")?;
+        self.check_width(dst, width, size)?;
+        let mut src = self.c.value_register(size)?;
+        if op == AtomicOp::Cmpxchg {
+            if dst != Reg::R0 || src != Reg::R0 {
+                return Err(TextError {
+                    reason: "a compare and exchange compares with and returns in r0".into(),
+                    ..unknown
+                });
+            }
+            self.c.expect(",")?;
+            src = self.c.value_register(size)?;
+        } else if src != dst {
+            return Err(TextError {
+                reason: "the old value comes back in the operand's own register".into(),
+                ..unknown
+            });
+        }
+        self.c.expect(")")?;
+        Ok(Insn::Atomic { op, fetch: true, size, base, off, src })
+    }
+}
+
+fn endian(word: &str) -> Option<(Endian, u8)> {
+    let digits = word.find(|c: char| c.is_ascii_digit())?;
+    let order = match &word[..digits] {
+        "be" => Endian::Big,
+        "le" => Endian::Little,
+        "bswap" => Endian::Swap,
+        _ => return None,
+    };
+    let bits = match &word[digits..] {
+        "16" => 16,
+        "32" => 32,
+        "64" => 64,
+        _ => return None,
+    };
+    Some((order, bits))
+}
