@@ -1,1 +1,16 @@
-//! Placeholder.
+//! The only system calls of the project: loading programs, reading the verifier's verdict, running
+//! programs on inputs, maps, and finding out what this machine permits. Nothing is ever attached.
+//!
+//! Programs and maps come in as plain data ([`load::LoadRequest`], [`karakoram_bpf::map::MapDef`]);
+//! descriptors are owned and closed when dropped. Without privilege every call gives
+//! [`error::KernelError::NotPermitted`] and nothing else happens.
+
+pub mod btf;
+pub mod errno;
+pub mod error;
+pub mod load;
+pub mod log;
+pub mod map;
+pub mod probe;
+pub mod run;
+pub mod sys;

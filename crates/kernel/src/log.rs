@@ -1,0 +1,194 @@
+//! The verifier's log: text in, what it says out. Follows `kernel/bpf/verifier.c` and
+//! `kernel/bpf/log.c` from Linux 5.0 to 6.18, which print one kind of thing per line:
+//!
+//! ```text
+//! ; if (data + 14 > data_end) @ prog.c:12      source
+//! 12: (85) call bpf_map_lookup_elem#1 ; R0=... instruction, with the state after it since 5.18
+//! 12: R1=ctx() R10=fp0                         state
+//! from 3 to 5: R0=... / 5: safe / caller: ...  the walk over the paths
+//! R1 offset is outside of the packet           why it failed
+//! processed 40 insns (limit 1000000) ...       statistics
+//! ```
+
+mod statistics;
+
+pub use statistics::Statistics;
+
+/// The text of a log buffer: up to its zero byte.
+pub(crate) fn text(buffer: &[u8]) -> String {
+    let end = buffer.iter().position(|b| *b == 0).unwrap_or(buffer.len());
+    String::from_utf8_lossy(&buffer[..end]).into_owned()
+}
+
+/// A line of source code in the log.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SourceLine {
+    /// The code.
+    pub text: String,
+    /// File, since Linux 6.8.
+    pub file: Option<String>,
+    /// Line in it.
+    pub line: Option<u32>,
+}
+
+/// What a log says about a failure.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Analysis {
+    /// The instruction that failed, as a slot number of the program as it was loaded.
+    pub insn: Option<usize>,
+    /// That instruction as the log prints it, `(85) call bpf_map_lookup_elem#1`.
+    pub insn_text: Option<String>,
+    /// The verifier's reason, one or more of its lines verbatim; the last is usually the one that counts.
+    pub reason: Vec<String>,
+    /// Registers before the instruction, as the log prints them, `R1=ctx() R10=fp0`.
+    pub state: Option<String>,
+    /// Source code of the instruction, when the program came with line information.
+    pub source: Option<SourceLine>,
+    /// Effort until the failure.
+    pub statistics: Statistics,
+}
+
+/// What one line of the log is.
+enum Line<'a> {
+    Source(SourceLine),
+    Insn { at: usize, text: &'a str, after: Option<&'a str> },
+    State(&'a str),
+    Walk,
+    Statistics,
+    Reason(&'a str),
+}
+
+impl Analysis {
+    /// Reads a whole log. One that holds no failure gives an analysis without a reason.
+    pub fn parse(log: &str) -> Analysis {
+        let mut out = Analysis { statistics: Statistics::parse(log), ..Analysis::default() };
+        let mut state: Option<&str> = None;
+        let mut source = None;
+        for line in log.lines() {
+            match classify(line) {
+                Line::Source(s) => source = Some(s),
+                Line::Insn { at, text, after } => {
+                    out.insn = Some(at);
+                    out.insn_text = Some(text.to_string());
+                    out.state = state.take().map(str::to_string);
+                    out.source = source.clone();
+                    out.reason.clear();
+                    state = after;
+                }
+                Line::State(text) => state = Some(text),
+                Line::Walk | Line::Statistics => {}
+                Line::Reason(text) => out.reason.push(text.to_string()),
+            }
+        }
+        out.apply_named_insn();
+        out
+    }
+
+    /// Failures found before or after the walk name their instruction in the reason itself.
+    fn apply_named_insn(&mut self) {
+        let Some(named) = self.reason.iter().rev().find_map(|r| named_insn(r)) else { return };
+        if self.insn != Some(named) {
+            self.insn = Some(named);
+            self.insn_text = None;
+            self.state = None;
+            self.source = None;
+        }
+    }
+}
+
+/// The number after `insn` in reasons such as `unreachable insn 3`, `back-edge from insn 2 to 1`,
+/// `infinite loop detected at insn 7`, `jump out of range from insn 1 to 9`.
+fn named_insn(reason: &str) -> Option<usize> {
+    const BEFORE: [&str; 6] = [
+        "unreachable insn ",
+        "from insn ",
+        "at insn ",
+        "jump into the middle of ldimm64 insn ",
+        "insn #",
+        "last insn ",
+    ];
+    BEFORE.iter().find_map(|before| {
+        let rest = &reason[reason.find(before)? + before.len()..];
+        rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    })
+}
+
+fn classify(line: &str) -> Line<'_> {
+    if let Some(source) = line.strip_prefix("; ") {
+        return Line::Source(source_line(source));
+    }
+    if Statistics::is_statistics(line) {
+        return Line::Statistics;
+    }
+    if is_walk(line) {
+        // `from 3 to 5: R0=...` opens another path with the registers it starts from.
+        return match line.split_once(": ") {
+            Some((head, text)) if head.starts_with("from ") && is_state(text) => Line::State(text),
+            _ => Line::Walk,
+        };
+    }
+    if let Some((at, rest)) = numbered(line) {
+        if rest.starts_with('(') {
+            let (text, after) = match rest.split_once(" ; ") {
+                Some((text, after)) => (text, Some(after.trim())),
+                None => (rest, None),
+            };
+            return Line::Insn { at, text: text.trim_end(), after };
+        }
+        return if is_state(rest) { Line::State(rest) } else { Line::Walk };
+    }
+    match line.trim() {
+        "" => Line::Walk,
+        text if is_state(text) => Line::State(text),
+        text => Line::Reason(text),
+    }
+}
+
+/// `12: rest`.
+fn numbered(line: &str) -> Option<(usize, &str)> {
+    let (number, rest) = line.trim_start().split_once(':')?;
+    Some((number.parse().ok()?, rest.trim()))
+}
+
+/// Registers: `R1=ctx()`, `R1_w=0`, ` frame1: R1=...`; before 5.18 `R1=ctx(id=0,off=0,imm=0)`.
+fn is_state(text: &str) -> bool {
+    let text = text.strip_prefix("frame").and_then(|t| t.split_once(": ")).map_or(text, |(_, t)| t).trim_start();
+    let Some(rest) = text.strip_prefix('R') else { return text.starts_with("fp-") };
+    let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    rest.len() < text.len() - 1
+        && (rest.starts_with('=') || (rest.starts_with('_') && rest[..rest.len().min(6)].contains('=')))
+}
+
+/// Lines that tell where the verifier goes, not what it finds.
+fn is_walk(line: &str) -> bool {
+    const STARTS: [&str; 13] = [
+        "from ",
+        "caller:",
+        "callee:",
+        "returning from callee",
+        "to caller at",
+        "mark_precise:",
+        "Validating ",
+        "propagating ",
+        "last_idx ",
+        "regs=",
+        "parent ",
+        "func#",
+        "Live regs before insn",
+    ];
+    let text = line.trim_start();
+    STARTS.iter().any(|s| text.starts_with(s)) || text.starts_with("Func#") && text.contains("is safe for any args")
+}
+
+/// `code @ file.c:12`, or `code` alone.
+fn source_line(text: &str) -> SourceLine {
+    let position = text.rsplit_once(" @ ").and_then(|(code, place)| {
+        let (file, line) = place.rsplit_once(':')?;
+        Some(SourceLine {
+            text: code.trim().to_string(),
+            file: Some(file.to_string()),
+            line: Some(line.trim().parse().ok()?),
+        })
+    });
+    position.unwrap_or_else(|| SourceLine { text: text.trim().to_string(), ..Default::default() })
+}
