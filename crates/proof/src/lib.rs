@@ -1,2 +1,3 @@
 //! What makes a rewrite right.
+pub mod solver;
 pub mod term;

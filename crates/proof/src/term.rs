@@ -581,9 +581,13 @@ impl Terms {
                 return a;
             }
             if let Some(runs) = Terms::runs(c, w) {
-                return self.cut(a, &runs, |terms, bit, part| {
-                    if bit { part } else { terms.constant(terms.width(part), 0) }
-                });
+                return self.cut(
+                    a,
+                    &runs,
+                    |terms, bit, part| {
+                        if bit { part } else { terms.constant(terms.width(part), 0) }
+                    },
+                );
             }
         }
         if self.complement(a) == Some(b) || self.complement(b) == Some(a) {
