@@ -9,9 +9,13 @@
 //! R1 offset is outside of the packet           why it failed
 //! processed 40 insns (limit 1000000) ...       statistics
 //! ```
+//!
+//! Linux 7.3 adds an explanation in sections between the reason and the statistics ([`Explanation`]).
 
+mod explanation;
 mod statistics;
 
+pub use explanation::Explanation;
 pub use statistics::Statistics;
 
 /// The text of a log buffer: up to its zero byte.
@@ -44,6 +48,8 @@ pub struct Analysis {
     pub state: Option<String>,
     /// Source code of the instruction, when the program came with line information.
     pub source: Option<SourceLine>,
+    /// The kernel's explanation for people, since Linux 7.3.
+    pub explanation: Option<Explanation>,
     /// Effort until the failure.
     pub statistics: Statistics,
 }
@@ -61,7 +67,8 @@ enum Line<'a> {
 impl Analysis {
     /// Reads a whole log. One that holds no failure gives an analysis without a reason.
     pub fn parse(log: &str) -> Analysis {
-        let mut out = Analysis { statistics: Statistics::parse(log), ..Analysis::default() };
+        let (log, explanation) = Explanation::split(log);
+        let mut out = Analysis { statistics: Statistics::parse(&log), explanation, ..Analysis::default() };
         let mut state: Option<&str> = None;
         let mut source = None;
         for line in log.lines() {
@@ -81,6 +88,12 @@ impl Analysis {
             }
         }
         out.apply_named_insn();
+        if let Some(explanation) = &out.explanation {
+            out.insn = explanation.insn.or(out.insn);
+            if out.reason.is_empty() {
+                out.reason.push(explanation.title.clone());
+            }
+        }
         out
     }
 
@@ -161,7 +174,7 @@ fn is_state(text: &str) -> bool {
 
 /// Lines that tell where the verifier goes, not what it finds.
 fn is_walk(line: &str) -> bool {
-    const STARTS: [&str; 13] = [
+    const STARTS: [&str; 15] = [
         "from ",
         "caller:",
         "callee:",
@@ -175,6 +188,8 @@ fn is_walk(line: &str) -> bool {
         "parent ",
         "func#",
         "Live regs before insn",
+        "cur state:",
+        "old state:",
     ];
     let text = line.trim_start();
     STARTS.iter().any(|s| text.starts_with(s)) || text.starts_with("Func#") && text.contains("is safe for any args")
