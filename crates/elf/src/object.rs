@@ -1,0 +1,103 @@
+//! A BPF object: a file, the program in it, and what both say about each other.
+
+use crate::btf::Btf;
+use crate::btf::ext::BtfExt;
+use crate::bytes::{text_at, u32_at};
+use crate::container::Container;
+use crate::error::ElfError;
+use crate::lift::{self, Input, Lifted, Opaque, Origin};
+use crate::maps::{self, ObjectMap};
+use crate::relocation::{self, RelocationTable};
+use crate::rewrite;
+use crate::symbol::Symbols;
+use karakoram_bpf::program::Program;
+use std::collections::BTreeMap;
+
+/// A parsed object.
+#[derive(Clone, Debug)]
+pub struct Object {
+    pub(crate) container: Container,
+    pub(crate) symbols: Symbols,
+    pub(crate) relocations: BTreeMap<usize, RelocationTable>,
+    pub(crate) btf: Option<Btf>,
+    pub(crate) ext: Option<BtfExt>,
+    pub(crate) maps: Vec<ObjectMap>,
+    pub(crate) program: Program,
+    /// One for each function of the program.
+    pub(crate) origins: Vec<Origin>,
+    pub(crate) opaque: Vec<Opaque>,
+}
+
+impl Object {
+    /// Reads an object file.
+    pub fn parse(bytes: Vec<u8>) -> Result<Object, ElfError> {
+        let container = Container::parse(&bytes)?;
+        drop(bytes);
+        let symbols = Symbols::parse(&container)?;
+        let relocations = relocation::parse(&container, &symbols)?;
+        let data = |name| container.find(name).map(|i| container.sections[i].data.as_slice());
+        let btf = data(".BTF").map(Btf::parse).transpose()?;
+        // Without BTF the extension has no names of sections.
+        let ext = data(".BTF.ext").filter(|_| btf.is_some()).map(BtfExt::parse).transpose()?;
+        let maps = maps::collect(&container, &symbols, btf.as_ref())?;
+        let Lifted { program, origins, opaque } = lift::lift(&Input {
+            container: &container,
+            symbols: &symbols,
+            relocations: &relocations,
+            maps: &maps,
+            btf: btf.as_ref(),
+            ext: ext.as_ref(),
+        });
+        Ok(Object { container, symbols, relocations, btf, ext, maps, program, origins, opaque })
+    }
+
+    /// All functions of the object that are understood, and its maps.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Code that is kept as it is, and why.
+    pub fn opaque(&self) -> &[Opaque] {
+        &self.opaque
+    }
+
+    /// The object's maps, as [`Program::maps`] numbers them.
+    pub fn maps(&self) -> &[ObjectMap] {
+        &self.maps
+    }
+
+    /// Symbols; `Extern` operands number these.
+    pub fn symbols(&self) -> &Symbols {
+        &self.symbols
+    }
+
+    /// Types, when the object has them.
+    pub fn btf(&self) -> Option<&Btf> {
+        self.btf.as_ref()
+    }
+
+    /// The license that programs are loaded under; empty when there is none.
+    pub fn license(&self) -> &str {
+        let section = self.container.find("license").map(|i| &self.container.sections[i].data);
+        section.and_then(|d| text_at(d, 0)).unwrap_or("")
+    }
+
+    /// The kernel version that old kprobe programs were compiled for.
+    pub fn kernel_version(&self) -> Option<u32> {
+        u32_at(&self.container.sections[self.container.find("version")?].data, 0)
+    }
+
+    /// The file, byte for byte as it was read.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.container.write()
+    }
+
+    /// The file with the code of `program` in place of its own. The program must be an edited
+    /// [`Object::program`]: same functions and maps in the same order.
+    pub fn rewrite(&self, program: &Program) -> Result<Vec<u8>, ElfError> {
+        if *program == self.program {
+            return Ok(self.to_bytes());
+        }
+        rewrite::rewrite(self, program)
+    }
+}

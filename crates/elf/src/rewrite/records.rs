@@ -1,0 +1,141 @@
+//! `.BTF.ext` of an edited program.
+
+use super::layout::{Layout, Piece};
+use super::lines;
+use crate::btf::ext::{Block, BtfExt, Record, Table};
+use crate::code::SLOT_BYTES;
+use crate::container::Container;
+use crate::error::{ElfError, unwritable};
+use crate::object::Object;
+use crate::relocation::{self, Relocation};
+use karakoram_bpf::insn::{FuncId, InsnId};
+use karakoram_bpf::program::Program;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) fn write(
+    object: &Object,
+    program: &Program,
+    layout: &Layout,
+    container: &mut Container,
+) -> Result<(), ElfError> {
+    let (Some(btf), Some(ext), Some(section)) = (&object.btf, &object.ext, object.container.find(".BTF.ext")) else {
+        return check_patched(program, &BTreeSet::new());
+    };
+    let mut edited = ext.clone();
+    let mut patched = BTreeSet::new();
+    for records in &mut edited.tables {
+        for block in &mut records.blocks {
+            let Some(code) = code_section(object, btf.string(block.section_name).unwrap_or(""))? else { continue };
+            let mover = Mover { object, program, layout, section: code };
+            mover.block(records.table, block, &mut patched)?;
+        }
+    }
+    check_patched(program, &patched)?;
+    container.sections[section].set_data(edited.to_bytes());
+    if let Some(table) = object.relocations.get(&section) {
+        let entries = moved_relocations(&table.entries, &edited);
+        container.sections[table.section].set_data(relocation::to_bytes(&entries));
+    }
+    Ok(())
+}
+
+/// The code section of that name.
+fn code_section(object: &Object, name: &str) -> Result<Option<usize>, ElfError> {
+    let sections = object.container.sections.iter().enumerate();
+    let mut named = sections.filter(|(_, s)| s.is_code() && s.size > 0 && s.name == name).map(|(i, _)| i);
+    match (named.next(), named.next()) {
+        (Some(_), Some(_)) => unwritable(format!("several sections are called {name}")),
+        (section, _) => Ok(section),
+    }
+}
+
+/// Instructions that the loader patches must be the ones that its records are about.
+fn check_patched(program: &Program, recorded: &BTreeSet<(FuncId, InsnId)>) -> Result<(), ElfError> {
+    for (i, function) in program.functions.iter().enumerate() {
+        let id = FuncId(i as u32);
+        for node in function.nodes.iter().filter(|n| n.patched_at_load) {
+            if !recorded.contains(&(id, node.id)) {
+                return unwritable(format!(
+                    "function {}: a copy of an instruction that is patched at load",
+                    function.name
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The relocations of `.BTF.ext`, for the records that are left.
+fn moved_relocations(entries: &[Relocation], edited: &BtfExt) -> Vec<Relocation> {
+    let mut places: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for (old, new) in edited.places() {
+        places.entry(old as u64).or_default().push(new as u64);
+    }
+    let mut out = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let new = places.get(&entry.offset).map_or(&[][..], Vec::as_slice);
+        out.extend(new.iter().map(|&offset| Relocation { offset, ..*entry }));
+    }
+    out.sort_by_key(|r| r.offset);
+    out
+}
+
+/// Moves the records about one section.
+struct Mover<'a> {
+    object: &'a Object,
+    program: &'a Program,
+    layout: &'a Layout,
+    section: usize,
+}
+
+impl Mover<'_> {
+    fn block(&self, table: Table, block: &mut Block, patched: &mut BTreeSet<(FuncId, InsnId)>) -> Result<(), ElfError> {
+        let mut moved = Vec::with_capacity(block.records.len());
+        for piece in self.layout.pieces(self.section) {
+            let records: Vec<&Record> =
+                block.records.iter().filter(|r| piece.old.contains(&(r.offset() as u64))).collect();
+            match (table, piece.function) {
+                (Table::Lines, Some(id)) => {
+                    let (before, after) = (self.object.program.function(id), self.program.function(id));
+                    moved.extend(lines::moved(before, piece.old.start, &records, after, piece.new.start));
+                }
+                (Table::Relocations, Some(id)) => {
+                    let start = moved.len();
+                    for record in records {
+                        moved.extend(self.core_relocation(id, piece, record, patched)?);
+                    }
+                    moved[start..].sort_by_key(Record::offset);
+                }
+                _ => moved.extend(records.iter().map(|r| self.shifted(r))),
+            }
+        }
+        block.records = moved;
+        Ok(())
+    }
+
+    fn shifted(&self, record: &Record) -> Record {
+        record.with_offset(self.layout.moved(self.section, record.offset() as u64) as u32)
+    }
+
+    /// A CO-RE relocation goes where its instruction went, and away with it.
+    fn core_relocation(
+        &self,
+        id: FuncId,
+        piece: &Piece,
+        record: &Record,
+        patched: &mut BTreeSet<(FuncId, InsnId)>,
+    ) -> Result<Option<Record>, ElfError> {
+        let (before, after) = (self.object.program.function(id), self.program.function(id));
+        let slot = (record.offset() as u64 - piece.old.start) / SLOT_BYTES;
+        // Lifting checked that there is an instruction at this slot.
+        let Ok(position) = before.slot_offsets().binary_search(&(slot as usize)) else { return Ok(None) };
+        let old = &before.nodes[position];
+        let Some(new) = after.nodes.iter().position(|n| n.id == old.id) else { return Ok(None) };
+        if after.nodes[new] != *old {
+            return unwritable(format!("function {}: an instruction that is patched at load was altered", after.name));
+        }
+        patched.insert((id, old.id));
+        let offset = piece.new.start + after.slot_offsets()[new] as u64 * SLOT_BYTES;
+        Ok(Some(record.with_offset(offset as u32)))
+    }
+}
