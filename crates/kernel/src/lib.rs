@@ -6,6 +6,8 @@
 //! [`error::KernelError::NotPermitted`] and nothing else happens.
 
 pub mod btf;
+pub mod differential;
+pub mod effects;
 pub mod errno;
 pub mod error;
 pub mod load;

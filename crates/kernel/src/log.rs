@@ -142,10 +142,7 @@ fn classify(line: &str) -> Line<'_> {
     }
     if let Some((at, rest)) = numbered(line) {
         if rest.starts_with('(') {
-            let (text, after) = match rest.split_once(" ; ") {
-                Some((text, after)) => (text, Some(after.trim())),
-                None => (rest, None),
-            };
+            let (text, after) = split_state(rest);
             return Line::Insn { at, text: text.trim_end(), after };
         }
         return if is_state(rest) { Line::State(rest) } else { Line::Walk };
@@ -155,6 +152,22 @@ fn classify(line: &str) -> Line<'_> {
         text if is_state(text) => Line::State(text),
         text => Line::Reason(text),
     }
+}
+
+/// An instruction and the state that may follow it: after `;`, or that of the next path the
+/// verifier takes up, `goto pc+1 3: R0=5 R10=fp0`.
+fn split_state(text: &str) -> (&str, Option<&str>) {
+    if let Some((insn, after)) = text.split_once(" ; ") {
+        return (insn, Some(after.trim()));
+    }
+    for (at, _) in text.match_indices(": ") {
+        let (head, after) = (&text[..at], &text[at + 2..]);
+        let insn = head.trim_end_matches(|c: char| c.is_ascii_digit());
+        if insn.len() < head.len() && insn.ends_with(' ') && is_state(after) {
+            return (insn, Some(after));
+        }
+    }
+    (text, None)
 }
 
 /// `12: rest`.
@@ -192,7 +205,10 @@ fn is_walk(line: &str) -> bool {
         "old state:",
     ];
     let text = line.trim_start();
-    STARTS.iter().any(|s| text.starts_with(s)) || text.starts_with("Func#") && text.contains("is safe for any args")
+    STARTS.iter().any(|s| text.starts_with(s))
+        || text.starts_with("Func#") && text.contains("is safe for any args")
+        || text.starts_with('(') && text.contains(") frame ")
+        || text.contains("live stack update done")
 }
 
 /// `code @ file.c:12`, or `code` alone.

@@ -1,9 +1,11 @@
 //! Maps in the kernel: creation from their definitions, access by element.
 
 mod contents;
+mod events;
 mod set;
 
-pub use contents::{Contents, NotComparable, comparable};
+pub use contents::{Contents, ElementDifference, NotComparable, comparable};
+pub use events::EventReader;
 pub use set::{MapSet, MapSetOptions};
 
 use crate::btf::Btf;

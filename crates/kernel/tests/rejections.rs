@@ -95,6 +95,12 @@ fn programs() -> Vec<Bad> {
             3,
             "R1 invalid mem access 'scalar'",
         ),
+        bad(
+            "state_on_the_same_line",
+            &[call(5), jeq(R0, 5, 1), mov(R1, 0), stxd(R10, -8, R1), exit()],
+            3,
+            "R1 !read_ok",
+        ),
         Bad {
             name: "return_value",
             kind: ProgramType::CGROUP_SKB,
@@ -123,7 +129,8 @@ fn every_refusal_is_understood() {
         if std::env::var_os("BLESS").is_some() {
             let insn = analysis.insn.map_or("-".into(), |n| n.to_string());
             let reason: String = analysis.reason.iter().map(|r| format!("# reason: {r}\n")).collect();
-            let text = format!("# insn: {insn}\n{reason}\n{}", rejection.log);
+            let state: String = analysis.state.iter().map(|s| format!("# state: {s}\n")).collect();
+            let text = format!("# insn: {insn}\n{reason}{state}\n{}", rejection.log);
             let path =
                 format!("{}/tests/log/linux-6.18-{}.txt", env!("CARGO_MANIFEST_DIR"), bad.name.replace('_', "-"));
             std::fs::write(path, text).unwrap();

@@ -115,7 +115,7 @@ pub fn permitted(test: &str) -> Option<()> {
 pub fn load_with(kind: ProgramType, slots: &[Slot], maps: &MapSet) -> LoadedProgram {
     match load(&LoadRequest::new("test", kind, slots).with_maps(maps)) {
         Ok(program) => program,
-        Err(LoadError::Rejected(r)) => panic!("rejected: {}", r.log),
+        Err(LoadError::Rejected(r)) => panic!("rejected ({}): {}", r.errno, r.log),
         Err(e) => panic!("{e}"),
     }
 }
