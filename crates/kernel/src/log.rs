@@ -13,9 +13,11 @@
 //! Linux 7.3 adds an explanation in sections between the reason and the statistics ([`Explanation`]).
 
 mod explanation;
+mod state;
 mod statistics;
 
 pub use explanation::Explanation;
+use state::State;
 pub use statistics::Statistics;
 
 /// The text of a log buffer: up to its zero byte.
@@ -44,7 +46,7 @@ pub struct Analysis {
     pub insn_text: Option<String>,
     /// The verifier's reason, one or more of its lines verbatim; the last is usually the one that counts.
     pub reason: Vec<String>,
-    /// Registers before the instruction, as the log prints them, `R1=ctx() R10=fp0`.
+    /// Registers and stack before the instruction, as the log prints them, `R1=ctx() R10=fp0`.
     pub state: Option<String>,
     /// Source code of the instruction, when the program came with line information.
     pub source: Option<SourceLine>,
@@ -54,10 +56,18 @@ pub struct Analysis {
     pub statistics: Statistics,
 }
 
+/// Registers behind an instruction.
+enum Printed<'a> {
+    /// Those it changed.
+    Changed(&'a str),
+    /// All of them, before the next instruction.
+    All(&'a str),
+}
+
 /// What one line of the log is.
 enum Line<'a> {
     Source(SourceLine),
-    Insn { at: usize, text: &'a str, after: Option<&'a str> },
+    Insn { at: usize, text: &'a str, after: Option<Printed<'a>> },
     State(&'a str),
     Walk,
     Statistics,
@@ -69,7 +79,7 @@ impl Analysis {
     pub fn parse(log: &str) -> Analysis {
         let (log, explanation) = Explanation::split(log);
         let mut out = Analysis { statistics: Statistics::parse(&log), explanation, ..Analysis::default() };
-        let mut state: Option<&str> = None;
+        let mut state = State::default();
         let mut source = None;
         for line in log.lines() {
             match classify(line) {
@@ -77,12 +87,19 @@ impl Analysis {
                 Line::Insn { at, text, after } => {
                     out.insn = Some(at);
                     out.insn_text = Some(text.to_string());
-                    out.state = state.take().map(str::to_string);
+                    out.state = state.text();
                     out.source = source.clone();
                     out.reason.clear();
-                    state = after;
+                    if text.starts_with("(85) call") {
+                        state.after_call();
+                    }
+                    match after {
+                        Some(Printed::Changed(text)) => state.merge(text),
+                        Some(Printed::All(text)) => state.replace(text),
+                        None => {}
+                    }
                 }
-                Line::State(text) => state = Some(text),
+                Line::State(text) => state.replace(text),
                 Line::Walk | Line::Statistics => {}
                 Line::Reason(text) => out.reason.push(text.to_string()),
             }
@@ -156,15 +173,15 @@ fn classify(line: &str) -> Line<'_> {
 
 /// An instruction and the state that may follow it: after `;`, or that of the next path the
 /// verifier takes up, `goto pc+1 3: R0=5 R10=fp0`.
-fn split_state(text: &str) -> (&str, Option<&str>) {
+fn split_state(text: &str) -> (&str, Option<Printed<'_>>) {
     if let Some((insn, after)) = text.split_once(" ; ") {
-        return (insn, Some(after.trim()));
+        return (insn, Some(Printed::Changed(after.trim())));
     }
     for (at, _) in text.match_indices(": ") {
         let (head, after) = (&text[..at], &text[at + 2..]);
         let insn = head.trim_end_matches(|c: char| c.is_ascii_digit());
         if insn.len() < head.len() && insn.ends_with(' ') && is_state(after) {
-            return (insn, Some(after));
+            return (insn, Some(Printed::All(after)));
         }
     }
     (text, None)
