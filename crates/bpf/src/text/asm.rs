@@ -46,13 +46,20 @@ mod print;
 
 pub use print::{Line, Targets, condition};
 
-use super::TextError;
+use super::{DEFAULT_HOOK, TextError};
+use crate::hook::Hook;
 use crate::insn::{FuncId, Insn, RawInsn};
+use crate::map::MapDef;
 use crate::program::Program;
 
 /// Reads a program.
 pub fn parse(source: &str) -> Result<Program, TextError> {
-    parse::program(source)
+    parse_with(source, Vec::new(), DEFAULT_HOOK)
+}
+
+/// Reads a program that may use those maps besides its own, and has that hook where it names none.
+pub fn parse_with(source: &str, maps: Vec<MapDef>, hook: Hook) -> Result<Program, TextError> {
+    parse::program(source, maps, hook)
 }
 
 /// Reads instructions that need not be a program: control may run or jump past the end. Jump targets
@@ -90,4 +97,9 @@ pub fn print_insn(insn: &Insn, program: &Program) -> String {
 /// One decoded instruction on its own: targets and functions are distances.
 pub fn print_raw(insn: &RawInsn) -> String {
     print::raw(insn)
+}
+
+/// Whether a line is blank or a comment.
+pub(super) fn is_remark(text: &str) -> bool {
+    text.is_empty() || lex::is_comment(text, true)
 }

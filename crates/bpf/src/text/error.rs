@@ -32,11 +32,9 @@ impl TextError {
         TextError { line: 0, token: String::new(), reason: reason.into() }
     }
 
-    /// The same error, on that line when it had none.
-    pub fn on_line(mut self, line: usize) -> TextError {
-        if self.line == 0 {
-            self.line = line;
-        }
+    /// The same error, said to be of a file beside the program.
+    pub(super) fn in_file(mut self, ending: &str) -> TextError {
+        self.reason = format!("{} (in the {ending} text)", self.reason);
         self
     }
 }

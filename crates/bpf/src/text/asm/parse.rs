@@ -8,8 +8,8 @@ use crate::hook::{Hook, ProgramType};
 use crate::insn::*;
 use crate::map::MapDef;
 use crate::program::{Entry, Function, Program, ProgramError};
-use crate::text::{DEFAULT_HOOK, MAX_SLOTS, MAX_SOURCE, TextError};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::text::{DEFAULT_HOOK, MAX_MAPS, MAX_SLOTS, MAX_SOURCE, TextError};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 type Result<T> = std::result::Result<T, TextError>;
 
@@ -31,9 +31,10 @@ struct Header {
 }
 
 /// Everything that the lines say, before names are looked up.
-#[derive(Default)]
 struct Draft<'a> {
     maps: Vec<MapDef>,
+    /// The hook of what must have one and names none.
+    hook: Hook,
     items: Vec<Item<'a>>,
     /// Explicit functions; empty when the text has none.
     headers: Vec<Header>,
@@ -45,8 +46,8 @@ struct Draft<'a> {
 }
 
 /// Reads a whole program.
-pub(super) fn program(source: &str) -> Result<Program> {
-    let draft = draft(source)?;
+pub(super) fn program(source: &str, maps: Vec<MapDef>, hook: Hook) -> Result<Program> {
+    let draft = draft(source, maps, hook)?;
     if draft.items.is_empty() {
         return Err(TextError::whole("there is no instruction"));
     }
@@ -55,7 +56,7 @@ pub(super) fn program(source: &str) -> Result<Program> {
 
 /// Reads instructions without functions; targets become distances.
 pub(super) fn fragment(source: &str) -> Result<Vec<RawInsn>> {
-    let draft = draft(source)?;
+    let draft = draft(source, Vec::new(), DEFAULT_HOOK)?;
     if let Some(header) = draft.headers.first() {
         return Err(TextError::at(header.line, &header.name, "a fragment has no functions"));
     }
@@ -155,12 +156,21 @@ fn distance<J, F>(insn: &Insn<J, F>, distance: i64, line: usize) -> Result<i32> 
     Err(TextError::at(line, &distance.to_string(), "the jump is too far for 16 bits; `gotol` has 32"))
 }
 
-fn draft(source: &str) -> Result<Draft<'_>> {
+fn draft(source: &str, mut maps: Vec<MapDef>, hook: Hook) -> Result<Draft<'_>> {
     if source.len() > MAX_SOURCE {
         return Err(TextError::whole(format!("the text is longer than {MAX_SOURCE} bytes")));
     }
     let log = listing::is_verifier_log(source);
-    let mut draft = Draft { maps: maps(source)?, ..Draft::default() };
+    read_maps(source, &mut maps)?;
+    let mut draft = Draft {
+        maps,
+        hook,
+        items: Vec::new(),
+        headers: Vec::new(),
+        entry: None,
+        section: None,
+        labels: BTreeMap::new(),
+    };
     let mut section = None;
     let mut slots = 0;
     for (index, text) in source.lines().enumerate() {
@@ -187,23 +197,26 @@ fn draft(source: &str) -> Result<Draft<'_>> {
 }
 
 /// Maps may be used before they are defined, so their lines are read first.
-fn maps(source: &str) -> Result<Vec<MapDef>> {
-    let mut maps: Vec<MapDef> = Vec::new();
+fn read_maps(source: &str, maps: &mut Vec<MapDef>) -> Result<()> {
+    let outside = maps.len();
     for (index, text) in source.lines().enumerate() {
         let text = text.trim();
         if !text.starts_with(".map") && !text.starts_with(".inner") || !directive::is_directive(text) {
             continue;
         }
         match directive::read(text, index + 1)? {
+            Directive::Map(_) if maps.len() >= MAX_MAPS => {
+                return Err(TextError::at(index + 1, ".map", format!("more than {MAX_MAPS} maps")));
+            }
             Directive::Map(map) => maps.push(map),
-            Directive::Inner(map) => match maps.last_mut() {
+            Directive::Inner(map) => match maps[outside..].last_mut() {
                 Some(last) => directive::set_inner(last, map, index + 1)?,
                 None => return Err(TextError::at(index + 1, ".inner", "there is no map before this")),
             },
             _ => {}
         }
     }
-    Ok(maps)
+    Ok(())
 }
 
 impl<'a> Draft<'a> {
@@ -216,7 +229,7 @@ impl<'a> Draft<'a> {
         let kind = section.filter(|s| !s.starts_with(".text")).map(ProgramType::from_section);
         let entry = match kind {
             Some(Some(kind)) => Some(Entry::Hook(Hook::Kernel(kind))),
-            Some(None) => Some(Entry::Hook(DEFAULT_HOOK)),
+            Some(None) => Some(Entry::Hook(self.hook)),
             None if section.is_some() => Some(Entry::Subprogram { global: false }),
             None => None,
         };
@@ -359,6 +372,8 @@ struct Layout<'a> {
     starts: Vec<usize>,
     /// A label for every item that has one; functions without header are named after it.
     names: BTreeMap<usize, &'a str>,
+    /// First item of every explicit function by name; `None` when several have it.
+    functions: HashMap<String, Option<usize>>,
 }
 
 impl<'a> Layout<'a> {
@@ -371,7 +386,11 @@ impl<'a> Layout<'a> {
             draft.check_headers()?;
         }
         let names = draft.labels.iter().map(|((_, name), item)| (*item, *name)).collect();
-        let mut layout = Layout { draft, offsets, starts: Vec::new(), names };
+        let mut functions = HashMap::new();
+        for h in &draft.headers {
+            functions.entry(h.name.clone()).and_modify(|first| *first = None).or_insert(Some(h.first));
+        }
+        let mut layout = Layout { draft, offsets, starts: Vec::new(), names, functions };
         if !explicit {
             for i in 0..layout.draft.items.len() {
                 if let Some(func) = function_named(&layout.draft.items[i].insn) {
@@ -400,13 +419,12 @@ impl<'a> Layout<'a> {
                 first.ok_or_else(|| TextError::at(line, &format!("idx:{n}"), "no such function"))
             }
             Func::Name(name) => {
-                let mut named = self.draft.headers.iter().filter(|h| h.name == name);
-                match (named.next(), named.next()) {
-                    (Some(header), None) => return Ok(header.first),
-                    (Some(_), Some(_)) => {
+                match self.functions.get(name) {
+                    Some(Some(first)) => return Ok(*first),
+                    Some(None) => {
                         return Err(TextError::at(line, name, "several functions have this name; use `func[idx:N]`"));
                     }
-                    _ => {}
+                    None => {}
                 }
                 let label = self.draft.labels.get(&(0, name)).filter(|n| **n < self.draft.items.len());
                 match label {
@@ -473,7 +491,7 @@ impl<'a> Layout<'a> {
     fn identity(&self, n: usize) -> (String, String, Entry) {
         let first = self.starts[n];
         let default = || match n {
-            0 => self.draft.entry.clone().unwrap_or(Entry::Hook(DEFAULT_HOOK)),
+            0 => self.draft.entry.clone().unwrap_or(Entry::Hook(self.draft.hook)),
             _ => Entry::Subprogram { global: false },
         };
         if let Ok(found) = self.draft.headers.binary_search_by_key(&first, |h| h.first) {

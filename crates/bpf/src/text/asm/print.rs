@@ -27,12 +27,13 @@ pub(super) struct Names<'n, J, F> {
 /// A whole program.
 pub(super) fn program(program: &Program, targets: Targets) -> String {
     let mut out: String = program.maps.iter().map(print_map).collect();
-    for (i, function) in program.functions.iter().enumerate() {
+    let (functions, maps) = (function_names(program), map_names(program));
+    for function in &program.functions {
         if !out.is_empty() {
             out.push('\n');
         }
         out += &header(function);
-        for line in lines(program, i, targets) {
+        for line in function_lines(function, targets, &functions, &maps) {
             if let Some(label) = line.label {
                 out += &format!("{label}:\n");
             }
@@ -66,15 +67,24 @@ pub struct Line {
 
 /// The instructions of one function in order.
 pub(super) fn lines(program: &Program, function: usize, targets: Targets) -> Vec<Line> {
-    let Some(function) = program.functions.get(function) else { return Vec::new() };
+    match program.functions.get(function) {
+        Some(function) => function_lines(function, targets, &function_names(program), &map_names(program)),
+        None => Vec::new(),
+    }
+}
+
+fn function_lines(
+    function: &Function,
+    targets: Targets,
+    functions: &[Option<String>],
+    maps: &[Option<String>],
+) -> Vec<Line> {
     let positions = function.positions();
     let offsets = function.slot_offsets();
     let labels = match targets {
         Targets::Labels => labels(function, &positions),
         Targets::Relative => BTreeMap::new(),
     };
-    let functions = function_names(program);
-    let maps = map_names(program);
     function
         .nodes
         .iter()
@@ -87,7 +97,7 @@ pub(super) fn lines(program: &Program, function: usize, targets: Targets) -> Vec
                 (None, _) => format!("@{}", id.0),
             };
             let func = |f: &FuncId| functions.get(f.0 as usize).cloned().flatten().unwrap_or_else(|| indexed(*f));
-            let map = |m| map_name(&maps, m);
+            let map = |m| map_name(maps, m);
             let mut text = insn(&node.insn, &Names { target: &target, func: &func, map: &map });
             if node.patched_at_load {
                 text += " @patched";
