@@ -10,6 +10,7 @@ pub mod differential;
 pub mod effects;
 pub mod errno;
 pub mod error;
+pub mod jit;
 pub mod load;
 pub mod log;
 pub mod map;

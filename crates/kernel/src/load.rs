@@ -367,7 +367,7 @@ pub(crate) fn bytes_of(slots: &[Slot]) -> Vec<u8> {
 }
 
 /// `LINUX_VERSION_CODE` of the running kernel; 0 when unknown.
-fn running_version() -> u32 {
+pub(crate) fn running_version() -> u32 {
     std::fs::read_to_string("/proc/sys/kernel/osrelease").map_or(0, |release| version_code(&release))
 }
 

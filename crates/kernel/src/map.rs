@@ -8,7 +8,7 @@ pub use contents::{Contents, ElementDifference, NotComparable, comparable};
 pub use events::EventReader;
 pub use set::{MapSet, MapSetOptions};
 
-use crate::btf::Btf;
+use crate::btf::{Btf, BtfError};
 use crate::errno::Errno;
 use crate::error::KernelError;
 use crate::sys::{self, MapFd, Mapping, os};
@@ -97,8 +97,8 @@ impl Map {
         };
         let (def, fd) = create_with_types(def, inner.as_deref(), options)?;
         let mut map = Map { def, fd, inner, mapping: None };
-        if options.mapped && map.def.flags & MAPPABLE != 0 {
-            map.mapping = Mapping::new(&map.fd, 0, map.flat_bytes(), !map.def.frozen).ok();
+        if options.mapped && map.def.kind == MapType::ARRAY && map.def.flags & MAPPABLE != 0 && !map.def.frozen {
+            map.mapping = Mapping::new(&map.fd, 0, map.flat_bytes(), true).ok();
         }
         map.fill()?;
         Ok(map)
@@ -201,7 +201,7 @@ impl AsFd for Map {
 /// Tries with the types given, then without; storage needs some, so it gets plain ones. Whether the
 /// array could be made mappable is in the flags of the definition that comes back.
 fn create_with_types(def: MapDef, inner: Option<&Map>, options: MapOptions) -> Result<(MapDef, MapFd), KernelError> {
-    if options.mapped && def.kind == MapType::ARRAY && def.flags & MAPPABLE == 0 {
+    if options.mapped && def.kind == MapType::ARRAY && def.flags & MAPPABLE == 0 && !def.frozen {
         let mut mappable = def.clone();
         mappable.flags |= MAPPABLE;
         if let Ok(fd) = create_once(&mappable, inner, &options, options.types) {
@@ -221,7 +221,10 @@ fn create_with_types(def: MapDef, inner: Option<&Map>, options: MapOptions) -> R
         return Err(KernelError::new(doing, errno));
     }
     let second = if is_storage(def.kind) {
-        let btf = Btf::for_plain_value(def.value_size).map_err(|e| KernelError::invalid(&doing, e.to_string()))?;
+        let btf = Btf::for_plain_value(def.value_size).map_err(|e| match e {
+            BtfError::Kernel(e) => e,
+            e => KernelError::invalid(&doing, e.to_string()),
+        })?;
         create_once(&def, inner, &options, Some((&btf, 1, 3)))
     } else if options.types.is_some() {
         create_once(&def, inner, &options, None)

@@ -158,3 +158,18 @@ fn maps_by_descriptor_number() {
     test_run(&program, &RunInput::packet(&program, vec![0; 64])).unwrap();
     assert_eq!(maps.maps()[0].lookup(&[0; 4]).unwrap().unwrap()[0], 5);
 }
+
+#[test]
+fn machine_code_by_function() {
+    let Some(()) = permitted("machine_code_by_function") else { return };
+    let slots = [mov(R1, 1), Slot { src: 1, ..call(1) }, exit(), mov_reg(R0, R1), exit()];
+    let program = load_with(ProgramType::XDP, &slots, &MapSet::default());
+    let image = program.jit_image().unwrap();
+    assert_eq!(image.bytes, program.jited_len().unwrap());
+    if image.bytes == 0 {
+        eprintln!("SKIPPED machine_code_by_function: this kernel interprets programs");
+        return;
+    }
+    assert_eq!(image.functions.len(), 2);
+    assert_eq!(image.functions.iter().map(|f| f.code.len()).sum::<usize>(), image.bytes as usize);
+}
