@@ -188,6 +188,9 @@ impl LoadedProgram {
 /// Loads a program. Nothing is attached.
 pub fn load(request: &LoadRequest) -> Result<LoadedProgram, LoadError> {
     let doing = || format!("load program {} ({})", request.name, request.prog_type.name());
+    if request.prog_type == ProgramType::UNSPEC {
+        return Err(KernelError::invalid(doing(), "its program type is not known").into());
+    }
     let insns = bytes_of(&bind_maps(request)?);
     let license = CString::new(request.license)
         .map_err(|_| KernelError::invalid(doing(), "the licence has a zero byte inside"))?;

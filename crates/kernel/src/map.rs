@@ -54,10 +54,14 @@ fn is_storage(kind: MapType) -> bool {
     [MapType::SK_STORAGE, INODE, TASK, CGROUP].contains(&kind)
 }
 
+/// Local storage of control groups, which has no size.
+const CGROUP_STORAGES: [MapType; 2] = [MapType(19), MapType(21)];
+
 /// The definition with what loaders fill in before they ask the kernel (libbpf `bpf_object__create_maps`).
 fn completed(def: &MapDef) -> MapDef {
     const USER_RINGBUF: MapType = MapType(31);
     let mut def = def.clone();
+    let cpus = os::possible_cpus().map_or(1, |n| n as u32);
     match def.kind {
         MapType::LPM_TRIE => def.flags |= NO_PREALLOC,
         MapType::PERF_EVENT_ARRAY | MapType::PROG_ARRAY | MapType::ARRAY_OF_MAPS | MapType::HASH_OF_MAPS => {
@@ -67,19 +71,22 @@ fn completed(def: &MapDef) -> MapDef {
             if def.value_size == 0 {
                 def.value_size = 4;
             }
-            if def.kind == MapType::PERF_EVENT_ARRAY && def.max_entries == 0 {
-                def.max_entries = os::possible_cpus().map_or(1, |n| n as u32);
-            }
         }
         MapType::RINGBUF | USER_RINGBUF => {
             let page = os::page_size() as u32;
             def.max_entries = def.max_entries.max(page).checked_next_power_of_two().unwrap_or(def.max_entries);
         }
+        // The kernel takes no more than it has CPUs; tools that own such maps cut them down too.
+        MapType::CPUMAP => def.max_entries = def.max_entries.min(cpus),
         kind if is_storage(kind) => {
             def.flags |= NO_PREALLOC;
             def.key_size = 4;
         }
         _ => {}
+    }
+    // Perf event arrays and others whose size is left to the tool that loads them: one for each CPU.
+    if def.max_entries == 0 && !is_storage(def.kind) && !CGROUP_STORAGES.contains(&def.kind) {
+        def.max_entries = cpus;
     }
     if def.frozen {
         def.flags |= READ_ONLY_PROGRAM;
