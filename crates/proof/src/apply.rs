@@ -1,0 +1,128 @@
+//! The only door: proposals go in, proven programs come out.
+
+use crate::ProverOptions;
+use crate::check::{Effort, check};
+use crate::facts::Facts;
+use crate::liveness;
+use crate::refusal::Refusal;
+use crate::rewrite::{Rewrite, splice};
+use karakoram_bpf::effects::RegSet;
+use karakoram_bpf::insn::FuncId;
+use karakoram_bpf::program::Program;
+
+/// A rewrite that was applied, with the round it was applied in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// The rewrite; positions count in the program as it was at the start of its round.
+    pub rewrite: Rewrite,
+    /// Rounds count from 0; facts are derived anew for each.
+    pub round: usize,
+}
+
+/// A program together with the knowledge that it does what the input does. Only this module makes it.
+#[derive(Clone, Debug)]
+pub struct Proven {
+    program: Program,
+    applied: Vec<Applied>,
+    rounds: usize,
+}
+
+/// How a proposal fared.
+pub type Verdict = Result<Effort, Refusal>;
+
+impl Proven {
+    /// The input itself.
+    pub fn input(program: Program) -> Proven {
+        Proven { program, applied: Vec::new(), rounds: 0 }
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// What was done to the input, in order.
+    pub fn applied(&self) -> &[Applied] {
+        &self.applied
+    }
+
+    /// Rounds so far.
+    pub fn rounds(&self) -> usize {
+        self.rounds
+    }
+}
+
+/// Judges proposals and applies those that hold.
+pub struct Prover {
+    /// Memory-model optimizations in force.
+    pub options: ProverOptions,
+    /// Solver budget per query, in conflicts.
+    pub conflicts: i32,
+    arguments: Vec<RegSet>,
+}
+
+impl Prover {
+    /// A prover for a program; arguments of its functions are read off once, since rewriting keeps
+    /// at most those alive.
+    pub fn new(program: &Program, options: ProverOptions) -> Prover {
+        Prover { options, conflicts: 4_000, arguments: liveness::arguments(program) }
+    }
+
+    /// Argument registers that a function reads.
+    pub fn arguments(&self, f: FuncId) -> RegSet {
+        self.arguments[f.0 as usize]
+    }
+
+    /// Facts of a function of the current program.
+    pub fn facts(&self, program: &Program, function: FuncId) -> Facts {
+        Facts::derive(program, function, &|f| self.arguments(f))
+    }
+
+    /// Whether a rewrite holds.
+    pub fn judge(&self, program: &Program, facts: &Facts, rewrite: &Rewrite) -> Verdict {
+        check(program, facts, rewrite, &|f| self.arguments(f), self.options, self.conflicts)
+    }
+
+    /// Judges proposals for one function in order against `facts`, which must be those of the
+    /// function as it is, and applies all that hold and whose windows do not overlap with one
+    /// applied before. Returns a verdict for each; overlapping ones are not judged (`None`).
+    pub fn apply(
+        &self,
+        proven: &mut Proven,
+        function: FuncId,
+        facts: &Facts,
+        proposals: Vec<Rewrite>,
+        wanted: &mut dyn FnMut() -> bool,
+    ) -> Vec<Option<Verdict>> {
+        let n = proven.program.function(function).nodes.len();
+        assert_eq!(facts.before.len(), n, "facts belong to another program");
+        let mut taken = vec![false; n];
+        let mut accepted: Vec<Rewrite> = Vec::new();
+        let mut verdicts = Vec::with_capacity(proposals.len());
+        let mut ids = std::collections::HashSet::new();
+        for rewrite in proposals {
+            let overlaps = rewrite.window.iter().flat_map(|r| r.clone()).any(|p| taken.get(p).copied().unwrap_or(true));
+            let reused = rewrite.edits.iter().flat_map(|e| &e.nodes).any(|node| ids.contains(&node.id));
+            if rewrite.function != function || overlaps || reused || !wanted() {
+                verdicts.push(None);
+                continue;
+            }
+            let verdict = self.judge(&proven.program, facts, &rewrite);
+            if verdict.is_ok() {
+                rewrite.window.iter().flat_map(|r| r.clone()).for_each(|p| taken[p] = true);
+                ids.extend(rewrite.edits.iter().flat_map(|e| &e.nodes).map(|node| node.id));
+                accepted.push(rewrite);
+            }
+            verdicts.push(Some(verdict));
+        }
+        if !accepted.is_empty() {
+            let references: Vec<&Rewrite> = accepted.iter().collect();
+            let changed = splice(proven.program.function(function), &references);
+            proven.program.functions[function.0 as usize] = changed;
+            let round = proven.rounds;
+            proven.applied.extend(accepted.into_iter().map(|rewrite| Applied { rewrite, round }));
+            proven.rounds += 1;
+        }
+        verdicts
+    }
+}

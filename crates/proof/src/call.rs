@@ -1,0 +1,188 @@
+//! What a call does to registers and memory, from the contract of its callee and what is known of
+//! its arguments. Facts, liveness and the prover all ask here.
+
+use karakoram_bpf::effects::RegSet;
+use karakoram_bpf::helper::{self, Arg, Length, Returns, Touch};
+use karakoram_bpf::insn::{Callee, FuncId, Reg};
+use karakoram_bpf::map::MapType;
+use karakoram_bpf::program::{Entry, Program};
+
+/// How a callee treats the bytes behind a pointer argument.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Mode {
+    /// Reads them.
+    Read,
+    /// Overwrites all of them without reading.
+    Write,
+    /// Reads and may overwrite them.
+    ReadWrite,
+}
+
+/// Bytes behind a pointer argument that a callee touches.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Access {
+    /// Register with the address.
+    pub reg: Reg,
+    /// How many; `None`: not known, up to the whole object.
+    pub bytes: Option<u32>,
+    /// How.
+    pub mode: Mode,
+}
+
+/// What is known of an argument register at the call.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Known {
+    /// Its value.
+    pub value: Option<u64>,
+    /// The map it is the address of.
+    pub map: Option<usize>,
+}
+
+/// Everything a call does.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct CallModel {
+    /// Argument registers that matter.
+    pub reads: RegSet,
+    /// Memory behind arguments.
+    pub accesses: Vec<Access>,
+    /// Other packet bytes.
+    pub packet: Effect,
+    /// Other map values and kernel memory.
+    pub shared: Effect,
+    /// Context fields.
+    pub context: Effect,
+    /// What `r0` becomes.
+    pub result: CallResult,
+    /// Whether the call may be dropped when its result is not used.
+    pub droppable: bool,
+    /// Whether the callee has a contract; without one everything above is the worst case.
+    pub has_contract: bool,
+}
+
+/// [`Touch`] with `Hash`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Effect {
+    /// Untouched.
+    None,
+    /// Read.
+    Reads,
+    /// Read and maybe changed.
+    Writes,
+    /// Changed, and packet pointers are invalid.
+    Moves,
+}
+
+impl From<Touch> for Effect {
+    fn from(t: Touch) -> Effect {
+        match t {
+            Touch::None => Effect::None,
+            Touch::Reads => Effect::Reads,
+            Touch::Writes => Effect::Writes,
+            Touch::Moves => Effect::Moves,
+        }
+    }
+}
+
+/// What a call leaves in `r0`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CallResult {
+    /// A number up to that.
+    Scalar(u64),
+    /// A pointer to a value of that map (`None`: of some map), or null.
+    MapValueOrNull(Option<usize>),
+    /// Something else.
+    Other,
+}
+
+impl CallModel {
+    /// The worst case for a callee that reads `reads`.
+    fn opaque(reads: RegSet) -> CallModel {
+        CallModel {
+            reads,
+            accesses: reads.iter().map(|reg| Access { reg, bytes: None, mode: Mode::ReadWrite }).collect(),
+            packet: Effect::Moves,
+            shared: Effect::Writes,
+            context: Effect::Writes,
+            result: CallResult::Other,
+            droppable: false,
+            has_contract: false,
+        }
+    }
+
+    /// The model of a call; `known` tells what is known of argument registers, `arguments` which
+    /// argument registers a function of the program reads.
+    pub fn of(
+        program: &Program,
+        callee: Callee<FuncId>,
+        known: &dyn Fn(Reg) -> Known,
+        arguments: &dyn Fn(FuncId) -> RegSet,
+    ) -> CallModel {
+        match callee {
+            Callee::Helper(id) => match helper::contract(id) {
+                Some(contract) => CallModel::from_contract(program, contract, known),
+                None => CallModel::opaque(RegSet::ARGUMENTS),
+            },
+            Callee::Local(f) => {
+                let global = matches!(program.function(f).entry, Entry::Subprogram { global: true });
+                // The kernel checks all arguments of a global function's type, used or not.
+                CallModel::opaque(if global { RegSet::ARGUMENTS } else { arguments(f) })
+            }
+            Callee::Kfunc { .. } | Callee::Extern(_) => CallModel::opaque(RegSet::ARGUMENTS),
+            Callee::Register(r) => {
+                let mut model = CallModel::opaque(RegSet::ARGUMENTS);
+                model.reads = model.reads.with(r);
+                model
+            }
+        }
+    }
+
+    fn from_contract(program: &Program, contract: &helper::Contract, known: &dyn Fn(Reg) -> Known) -> CallModel {
+        let register = |i: usize| Reg::new(i as u8 + 1).expect("at most five arguments");
+        let map = contract.args.iter().position(|a| *a == Arg::Map).and_then(|i| known(register(i)).map);
+        let definition = map.and_then(|m| program.maps.get(m));
+        let bytes = |length| match length {
+            Length::Bytes(n) => Some(n),
+            Length::Arg(n) => {
+                known(register(n as usize)).value.and_then(|v| u32::try_from(v).ok()).filter(|v| *v <= 1 << 16)
+            }
+        };
+        let mut model = CallModel {
+            reads: RegSet::arguments(contract.args.len()),
+            accesses: Vec::new(),
+            packet: contract.packet.into(),
+            shared: contract.shared.into(),
+            context: contract.context.into(),
+            result: match contract.returns {
+                Returns::AtMost(max) => CallResult::Scalar(max),
+                Returns::Scalar => CallResult::Scalar(u64::MAX),
+                Returns::MapValueOrNull => CallResult::MapValueOrNull(map.filter(|m| {
+                    // The values of a map of maps are maps.
+                    !matches!(program.maps[*m].kind, MapType::ARRAY_OF_MAPS | MapType::HASH_OF_MAPS)
+                })),
+                _ => CallResult::Other,
+            },
+            // A lookup in an LRU map counts as a use.
+            droppable: contract.droppable && !contract.args.contains(&Arg::Map)
+                || contract.droppable
+                    && definition.is_some_and(|d| !matches!(d.kind, MapType::LRU_HASH | MapType::LRU_PERCPU_HASH)),
+            has_contract: true,
+        };
+        for (i, arg) in contract.args.iter().enumerate() {
+            let reg = register(i);
+            let access = |bytes, mode| Access { reg, bytes, mode };
+            match arg {
+                Arg::Plain | Arg::Context | Arg::Map => {}
+                Arg::Key => model.accesses.push(access(definition.map(|d| d.key_size), Mode::Read)),
+                Arg::Value => model.accesses.push(access(definition.map(|d| d.value_size), Mode::Read)),
+                Arg::Read(n) => model.accesses.push(access(bytes(*n), Mode::Read)),
+                Arg::Write(n) => match bytes(*n) {
+                    Some(n) => model.accesses.push(access(Some(n), Mode::Write)),
+                    None => model.accesses.push(access(None, Mode::ReadWrite)),
+                },
+                Arg::ReadWrite(n) => model.accesses.push(access(bytes(*n), Mode::ReadWrite)),
+                Arg::Opaque => model.accesses.push(access(None, Mode::ReadWrite)),
+            }
+        }
+        model
+    }
+}

@@ -1,0 +1,336 @@
+//! The check of one rewrite: original and replacement do the same on every path from the window's
+//! entry, for every state that the facts allow, as far as anything after the window can tell.
+
+use crate::ProverOptions;
+use crate::facts::{Facts, StackBytes};
+use crate::refusal::Refusal;
+use crate::region::Region;
+use crate::rewrite::{Edited, Original, Rewrite};
+use crate::solver::{Answer, Solver};
+use crate::symbolic::{Classes, Event, Leave, Memory, Run, Symbols, Touch, explore};
+use crate::term::Term;
+use karakoram_bpf::effects::RegSet;
+use karakoram_bpf::insn::{FuncId, InsnId, Reg};
+use karakoram_bpf::program::Program;
+use std::collections::{BTreeSet, HashSet};
+
+/// What a check cost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Effort {
+    /// Paths of the original times paths of the replacement.
+    pub pairs: usize,
+    /// Terms made.
+    pub terms: usize,
+    /// Queries that reached the solver.
+    pub queries: u64,
+}
+
+/// Checks one rewrite against the facts of its function.
+pub fn check(
+    program: &Program,
+    facts: &Facts,
+    rewrite: &Rewrite,
+    arguments: &dyn Fn(FuncId) -> RegSet,
+    options: ProverOptions,
+    conflicts: i32,
+) -> Result<Effort, Refusal> {
+    let function = program.function(rewrite.function);
+    rewrite.validate(function, &facts.flow)?;
+    if rewrite.edits.iter().all(|e| e.at.clone().all(|p| !facts.is_reachable(p)))
+        && rewrite.edits.iter().all(|e| e.nodes.is_empty())
+    {
+        // Nothing ever comes here, so nothing is lost; the layout before it must not fall into it.
+        return check_unreachable(function, facts, rewrite);
+    }
+    if !facts.is_reachable(rewrite.entry) {
+        return Err(Refusal::Malformed("the window is never reached, and not just removed"));
+    }
+    let mut symbols =
+        Symbols::new(program, facts, (rewrite.entry, function.nodes[rewrite.entry].id), arguments, options);
+    let new_ids: HashSet<InsnId> = rewrite.edits.iter().flat_map(|e| &e.nodes).map(|n| n.id).collect();
+    let edited: HashSet<InsnId> =
+        rewrite.edits.iter().flat_map(|e| e.at.clone()).map(|p| function.nodes[p].id).collect();
+    let dropped = |id: InsnId| edited.contains(&id) && !new_ids.contains(&id);
+    let steps = rewrite.size() + 2;
+    let original = Original { function, flow: &facts.flow, rewrite };
+    let old = explore(&mut symbols, &original, rewrite.entry, steps, &dropped)?;
+    let code = Edited::new(function, &facts.flow, rewrite);
+    let start = code.place(rewrite.entry).ok_or(Refusal::Malformed("the entry lies inside an edit"))?;
+    let new = explore(&mut symbols, &code, start, steps, &|_| false)?;
+    let mut checker = Checker { symbols, solver: Solver::new(conflicts), base: Vec::new() };
+    checker.base = checker.symbols.assumptions.clone();
+    for a in &old {
+        for b in &new {
+            checker.pair(a, b)?;
+        }
+    }
+    Ok(Effort { pairs: old.len() * new.len(), terms: checker.symbols.terms.len(), queries: checker.solver.queries })
+}
+
+/// Removing code that no execution reaches: only positions matter, nothing may start to fall through.
+fn check_unreachable(
+    function: &karakoram_bpf::program::Function,
+    facts: &Facts,
+    rewrite: &Rewrite,
+) -> Result<Effort, Refusal> {
+    for edit in &rewrite.edits {
+        let before = edit.at.start.checked_sub(1);
+        let falls_in = before.is_some_and(|p| facts.is_reachable(p) && !function.nodes[p].insn.ends_block());
+        let jumped_to = edit.at.clone().any(|p| {
+            let outside = |q: &usize| !rewrite.edits.iter().any(|e| e.at.contains(q));
+            facts.flow.predecessors[p].iter().any(outside)
+        });
+        if edit.at.start == 0 || falls_in || jumped_to {
+            return Err(Refusal::Malformed("unreachable code that other code still leads to"));
+        }
+    }
+    Ok(Effort::default())
+}
+
+struct Checker<'a> {
+    symbols: Symbols<'a>,
+    solver: Solver,
+    base: Vec<Term>,
+}
+
+impl Checker<'_> {
+    /// Shows that no execution takes both paths, or that they agree.
+    fn pair(&mut self, old: &Run, new: &Run) -> Result<(), Refusal> {
+        for k in 0..old.events.len().max(new.events.len()) {
+            let prefix = |run: &Run| run.events.get(k).map_or(run.conditions.len(), |e| e.conditions);
+            let conditions = [&old.conditions[..prefix(old)], &new.conditions[..prefix(new)]].concat();
+            if self.contradict(&conditions) {
+                return Ok(());
+            }
+            match (old.events.get(k), new.events.get(k)) {
+                (Some(a), Some(b)) if a.what == b.what && a.changed == b.changed => {
+                    let goal = self.event_goal(a, b)?;
+                    self.prove(&conditions, goal, &format!("what {} sees", describe(a)))?;
+                }
+                (a, b) => {
+                    let event = a.or(b).expect("k counts events of one of them");
+                    let impossible = self.symbols.terms.bool(false);
+                    self.prove(&conditions, impossible, &format!("the order of effects ({})", describe(event)))?;
+                    return Ok(());
+                }
+            }
+        }
+        let conditions = [&old.conditions[..], &new.conditions[..]].concat();
+        if self.contradict(&conditions) {
+            return Ok(());
+        }
+        let (Some(to), Some(new_to)) = (old.leave, new.leave) else {
+            return Err(Refusal::Malformed("a path that leads nowhere"));
+        };
+        if to != new_to {
+            let impossible = self.symbols.terms.bool(false);
+            return self.prove(&conditions, impossible, "where control goes");
+        }
+        let (regs, stack) = match to {
+            Leave::Return => (RegSet::EMPTY.with(Reg::R0), StackBytes::NONE),
+            Leave::To(id) => {
+                let p = self.symbols.facts.flow.positions[&id];
+                (self.symbols.facts.live[p], self.symbols.facts.live_stack[p])
+            }
+        };
+        for r in regs.iter() {
+            match (old.regs[r.index()], new.regs[r.index()]) {
+                (Some(a), Some(b)) => {
+                    let goal = self.symbols.terms.eq(a, b);
+                    self.prove(&conditions, goal, &r.to_string())?;
+                }
+                // What the original leaves undefined, nothing that it allows can depend on.
+                (None, _) => {}
+                (Some(_), None) => {
+                    let impossible = self.symbols.terms.bool(false);
+                    self.prove(&conditions, impossible, &r.to_string())?;
+                }
+            }
+        }
+        let goal = self.memory_goal(&old.memory, &new.memory, Classes::ALL, &stack)?;
+        self.prove(&conditions, goal, "memory")?;
+        self.safety(old, new, &conditions)
+    }
+
+    fn contradict(&mut self, conditions: &[Term]) -> bool {
+        conditions.iter().any(|c| {
+            let negated = self.symbols.terms.not(*c);
+            conditions.contains(&negated)
+        })
+    }
+
+    fn prove(&mut self, conditions: &[Term], goal: Term, what: &str) -> Result<(), Refusal> {
+        if self.symbols.terms.as_const(goal) == Some(1) || conditions.contains(&goal) {
+            return Ok(());
+        }
+        let mut query = self.base.clone();
+        query.extend_from_slice(conditions);
+        query.push(self.symbols.terms.not(goal));
+        match self.solver.check(&self.symbols.terms, &query) {
+            Answer::Never => Ok(()),
+            Answer::Sometimes(_) => Err(Refusal::Different(what.to_string())),
+            Answer::Unknown => Err(Refusal::Undecided(what.to_string())),
+        }
+    }
+
+    fn all(&mut self, goals: Vec<Term>) -> Term {
+        let mut all = self.symbols.terms.bool(true);
+        for g in goals {
+            all = self.symbols.terms.and(all, g);
+        }
+        all
+    }
+
+    fn event_goal(&mut self, a: &Event, b: &Event) -> Result<Term, Refusal> {
+        if a.arguments.len() != b.arguments.len() || a.reads.len() != b.reads.len() {
+            return Ok(self.symbols.terms.bool(false));
+        }
+        let mut goals = Vec::new();
+        for (x, y) in a.arguments.iter().zip(&b.arguments) {
+            goals.push(self.symbols.terms.eq(*x, *y));
+        }
+        for ((at_a, bytes), (at_b, bytes_b)) in a.reads.iter().zip(&b.reads) {
+            if bytes != bytes_b {
+                return Ok(self.symbols.terms.bool(false));
+            }
+            for i in 0..*bytes as u64 {
+                let offset = self.symbols.terms.constant(64, i);
+                let (x, y) = (self.symbols.terms.add(*at_a, offset), self.symbols.terms.add(*at_b, offset));
+                let x = self.symbols.read_byte(&a.memory, Region::Stack, x);
+                let y = self.symbols.read_byte(&b.memory, Region::Stack, y);
+                match (x, y) {
+                    (Ok(x), Ok(y)) => goals.push(self.symbols.terms.eq(x, y)),
+                    // Neither wrote it: it is what it was.
+                    (Err(_), Err(_)) => {}
+                    (Err(e), _) | (_, Err(e)) => return Err(e),
+                }
+            }
+        }
+        let observed = Classes {
+            stack: a.observed.stack || b.observed.stack,
+            context: a.observed.context || b.observed.context,
+            packet: a.observed.packet || b.observed.packet,
+            shared: a.observed.shared || b.observed.shared,
+        };
+        goals.push(self.memory_goal(&a.memory, &b.memory, observed, &StackBytes::ALL)?);
+        Ok(self.all(goals))
+    }
+
+    /// That two memories agree on the given classes; of the frame only on the given bytes.
+    fn memory_goal(&mut self, a: &Memory, b: &Memory, classes: Classes, stack: &StackBytes) -> Result<Term, Refusal> {
+        let mut places = BTreeSet::new();
+        for w in a.writes.iter().chain(b.writes.iter()) {
+            if classes.covers(w.region) {
+                let (base, offset) = self.symbols.terms.split_offset(w.address);
+                places.extend((0..w.bytes as u64).map(|i| (w.region, base, offset.wrapping_add(i))));
+            }
+        }
+        let mut goals = Vec::new();
+        for (region, base, offset) in places {
+            if region == Region::Stack && self.symbols.is_frame(base) && !stack.contains(offset as i64) {
+                continue;
+            }
+            let offset = self.symbols.terms.constant(64, offset);
+            let address = self.symbols.terms.add(base, offset);
+            let x = self.symbols.read_byte(a, region, address)?;
+            let y = self.symbols.read_byte(b, region, address)?;
+            goals.push(self.symbols.terms.eq(x, y));
+        }
+        Ok(self.all(goals))
+    }
+
+    /// Every access of the replacement lies within accesses of the original on the same path, or
+    /// inside the frame; shared memory is not touched more often or in smaller pieces.
+    fn safety(&mut self, old: &Run, new: &Run, conditions: &[Term]) -> Result<(), Refusal> {
+        let old_touches: Vec<(Touch, Term, i64)> = self.located(&old.touches);
+        let new_touches: Vec<(Touch, Term, i64)> = self.located(&new.touches);
+        let mut problem = None;
+        for (t, base, offset) in new_touches.iter().filter(|(t, ..)| t.direct) {
+            let end = offset.wrapping_add(t.bytes as i64);
+            if t.region == Region::Stack && self.symbols.is_frame(*base) {
+                if *offset < -512 || end > 0 || offset.rem_euclid(t.bytes as i64) != 0 {
+                    problem = Some(format!("stack access of {} bytes at {offset}", t.bytes));
+                }
+                continue;
+            }
+            let same = |o: &&(Touch, Term, i64)| o.1 == *base && (o.0.write || !t.write);
+            if t.region == Region::Context {
+                if !old_touches
+                    .iter()
+                    .any(|(o, b, at)| b == base && at == offset && o.bytes == t.bytes && o.write == t.write)
+                {
+                    problem = Some("a context access that the original does not make".to_string());
+                }
+                continue;
+            }
+            let mut covered = *offset;
+            while covered < end {
+                let further = old_touches
+                    .iter()
+                    .filter(same)
+                    .filter(|(_, _, at)| *at <= covered)
+                    .map(|(o, _, at)| at.wrapping_add(o.bytes as i64))
+                    .max();
+                match further {
+                    Some(f) if f > covered => covered = f,
+                    _ => break,
+                }
+            }
+            if covered < end {
+                problem = Some(format!("{} bytes that the original does not access here", t.bytes));
+            }
+            if t.region.is_shared() && t.write {
+                let torn = old_touches.iter().filter(same).any(|(o, _, at)| {
+                    let old_end = at.wrapping_add(o.bytes as i64);
+                    o.direct && o.write && *at < end && old_end > *offset && !(*offset <= *at && old_end <= end)
+                });
+                if torn {
+                    problem = Some("a store to shared memory would be torn".to_string());
+                }
+            }
+        }
+        let shared_loads = |ts: &[(Touch, Term, i64)]| {
+            ts.iter().filter(|(t, ..)| t.direct && !t.write && t.region.is_shared()).count()
+        };
+        if shared_loads(&new_touches) > shared_loads(&old_touches) {
+            problem = Some("more loads of shared memory than before".to_string());
+        }
+        match problem {
+            None => Ok(()),
+            // Harmless when no execution takes these two paths.
+            Some(what) => {
+                let impossible = self.symbols.terms.bool(false);
+                self.prove(conditions, impossible, "").map_err(|_| Refusal::Unsafe(what))
+            }
+        }
+    }
+
+    fn located(&mut self, touches: &[Touch]) -> Vec<(Touch, Term, i64)> {
+        touches
+            .iter()
+            .map(|t| {
+                let (base, offset) = self.symbols.terms.split_offset(t.address);
+                (*t, base, offset as i64)
+            })
+            .collect()
+    }
+}
+
+fn describe(event: &Event) -> String {
+    use crate::symbolic::Happening;
+    use karakoram_bpf::helper;
+    use karakoram_bpf::insn::Callee;
+    match &event.what {
+        Happening::Call(Callee::Helper(id), _) => match helper::name(*id) {
+            Some(name) => format!("the call of {name}"),
+            None => format!("the call of helper {id}"),
+        },
+        Happening::Call(..) => "a call".to_string(),
+        Happening::Atomic(..) => "an atomic operation".to_string(),
+        Happening::Ordered(..) => "an ordered access".to_string(),
+        Happening::ContextStore(_) => "a context store".to_string(),
+        Happening::LegacyLoad(_) => "a legacy packet load".to_string(),
+        Happening::MayGoto => "a loop budget test".to_string(),
+        Happening::Patched(..) => "an instruction that the loader changes".to_string(),
+    }
+}

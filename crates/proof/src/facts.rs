@@ -1,0 +1,868 @@
+//! Facts: what holds at every point of a function in every execution, derived by running the one
+//! semantics on abstract values to a fixpoint.
+//!
+//! A state says, for registers and spilled stack bytes, what kind of value is there, which numbers
+//! it may be, and how values relate: a [`Fact`] is `root + delta`, where roots name unknown
+//! quantities. A state means: *there are* values for the roots such that every location holds its
+//! root's value plus its delta. Roots therefore only relate locations within one state.
+
+use crate::call::{CallModel, CallResult, Effect, Known, Mode};
+use crate::flow::Flow;
+use crate::range::Range;
+use crate::region::Region;
+use karakoram_bpf::effects::RegSet;
+use karakoram_bpf::hook::{ContextField, Hook};
+use karakoram_bpf::insn::*;
+use karakoram_bpf::program::{Entry, Program};
+use karakoram_bpf::semantics::{self, Machine};
+use std::collections::{BTreeMap, HashMap};
+use std::convert::Infallible;
+use std::rc::Rc;
+
+/// Where a value can sit.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Location {
+    /// A register.
+    Reg(Reg),
+    /// That many stack bytes at that offset from the frame pointer.
+    Stack(i16, u8),
+}
+
+/// The name of an unknown quantity.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Root {
+    /// The frame pointer.
+    Frame,
+    /// The context pointer.
+    Context,
+    /// The current first packet byte.
+    PacketStart,
+    /// The current end of the packet.
+    PacketEnd,
+    /// The current start of packet metadata.
+    MetaStart,
+    /// The address of a map.
+    Map(usize),
+    /// The address of the first element of an array map (global data).
+    MapData(usize),
+    /// An argument at entry.
+    Argument(Reg),
+    /// What the instruction at that position computed last.
+    Computed(usize),
+    /// What the location held when control last came to that join.
+    Joined(usize, Location),
+}
+
+/// What sort of value it is, as far as memory is concerned.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Kind {
+    /// Not initialised on some path.
+    Uninit,
+    /// A number, or a pointer to anything but this function's stack frame.
+    Scalar,
+    /// A pointer into that region; null only when `nullable`.
+    Pointer {
+        /// What it points into.
+        region: Region,
+        /// Whether it may also be 0.
+        nullable: bool,
+    },
+    /// The address of a map, which cannot be followed.
+    Map(usize),
+    /// Anything, also a pointer into this function's stack frame.
+    Unknown,
+}
+
+/// What is known of one value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fact {
+    /// Its sort.
+    pub kind: Kind,
+    /// The quantity it is relative to; `None`: nothing is known of its relation to others.
+    pub root: Option<Root>,
+    /// Distance from the root.
+    pub delta: u64,
+    /// Numbers it may be.
+    pub range: Range,
+}
+
+impl Fact {
+    const UNINIT: Fact = Fact { kind: Kind::Uninit, root: None, delta: 0, range: Range::FULL };
+
+    fn exactly(v: u64) -> Fact {
+        Fact { kind: Kind::Scalar, root: None, delta: 0, range: Range::exactly(v) }
+    }
+
+    fn scalar(range: Range) -> Fact {
+        Fact { kind: Kind::Scalar, root: None, delta: 0, range }
+    }
+
+    fn unknown(range: Range) -> Fact {
+        Fact { kind: Kind::Unknown, root: None, delta: 0, range }
+    }
+
+    fn rooted(kind: Kind, root: Root) -> Fact {
+        Fact { kind, root: Some(root), delta: 0, range: Range::FULL }
+    }
+
+    fn pointer(region: Region, root: Root) -> Fact {
+        Fact::rooted(Kind::Pointer { region, nullable: false }, root)
+    }
+
+    /// The number it is, when it is just one.
+    pub fn value(&self) -> Option<u64> {
+        match self.kind {
+            Kind::Scalar | Kind::Unknown => self.range.value(),
+            _ => None,
+        }
+    }
+
+    /// Whether it may be a pointer into this function's frame, or derived from one.
+    pub fn may_be_stack(&self) -> bool {
+        matches!(self.kind, Kind::Unknown | Kind::Pointer { region: Region::Stack | Region::Any, .. })
+    }
+
+    /// The region an access through it touches.
+    pub fn region(&self) -> Region {
+        match self.kind {
+            Kind::Pointer { region, .. } => region,
+            Kind::Scalar | Kind::Map(_) => Region::Foreign,
+            Kind::Unknown | Kind::Uninit => Region::Any,
+        }
+    }
+
+    /// Offset from the frame pointer, when it points to a known place on the stack.
+    pub fn stack_offset(&self) -> Option<i64> {
+        (self.root == Some(Root::Frame)).then_some(self.delta as i64)
+    }
+
+    /// Whether both are certainly the same value.
+    pub fn is_same(&self, other: &Fact) -> bool {
+        match (self.value(), other.value()) {
+            (Some(a), Some(b)) => a == b,
+            _ => self.root.is_some() && self.root == other.root && self.delta == other.delta,
+        }
+    }
+}
+
+/// All locations at one point.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct State {
+    /// Registers `r0` to `r10`.
+    pub regs: [Fact; Reg::COUNT],
+    /// Stack bytes by offset and size; entries do not overlap.
+    pub stack: Rc<BTreeMap<(i16, u8), Fact>>,
+}
+
+impl State {
+    /// What is known of a location; stack bytes only when stored exactly so.
+    pub fn get(&self, location: Location) -> Option<&Fact> {
+        match location {
+            Location::Reg(r) => Some(&self.regs[r.index()]),
+            Location::Stack(off, size) => self.stack.get(&(off, size)),
+        }
+    }
+
+    /// All locations with their facts.
+    pub fn locations(&self) -> impl Iterator<Item = (Location, &Fact)> {
+        let regs = Reg::all().map(|r| (Location::Reg(r), &self.regs[r.index()]));
+        regs.chain(self.stack.iter().map(|((o, s), f)| (Location::Stack(*o, *s), f)))
+    }
+
+    fn edit(&mut self, mut edit: impl FnMut(&mut Fact)) {
+        self.regs.iter_mut().for_each(&mut edit);
+        if self.stack.values().any(|f| {
+            let mut copy = *f;
+            edit(&mut copy);
+            copy != *f
+        }) {
+            Rc::make_mut(&mut self.stack).values_mut().for_each(&mut edit);
+        }
+    }
+
+    /// Gives up what is said about a root, because it is about to name something new.
+    fn forget(&mut self, root: Root) {
+        self.edit(|f| {
+            if f.root == Some(root) {
+                (f.root, f.delta) = (None, 0);
+            }
+        });
+    }
+
+    fn kill_stack(&mut self, range: Option<(i64, i64)>) {
+        match range {
+            None if !self.stack.is_empty() => self.stack = Rc::default(),
+            None => {}
+            Some((from, to)) => {
+                let overlaps = |o: i16, s: u8| (o as i64) < to && o as i64 + s as i64 > from;
+                if self.stack.keys().any(|(o, s)| overlaps(*o, *s)) {
+                    Rc::make_mut(&mut self.stack).retain(|(o, s), _| !overlaps(*o, *s));
+                }
+            }
+        }
+    }
+}
+
+/// A set of stack bytes: bit `i` is the byte at offset `i - 512`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StackBytes([u64; 8]);
+
+impl StackBytes {
+    /// None.
+    pub const NONE: StackBytes = StackBytes([0; 8]);
+    /// All 512.
+    pub const ALL: StackBytes = StackBytes([u64::MAX; 8]);
+
+    /// Bytes `from..to` relative to the frame pointer; those outside the frame are ignored.
+    pub fn range(from: i64, to: i64) -> StackBytes {
+        let mut set = StackBytes::NONE;
+        for i in from.max(-512)..to.min(0) {
+            let bit = (i + 512) as usize;
+            set.0[bit / 64] |= 1 << (bit % 64);
+        }
+        set
+    }
+    /// Whether the byte at that offset is in it.
+    pub fn contains(&self, offset: i64) -> bool {
+        (-512..0).contains(&offset) && self.0[(offset + 512) as usize / 64] >> ((offset + 512) % 64) & 1 == 1
+    }
+    /// Union.
+    pub fn union(&self, other: &StackBytes) -> StackBytes {
+        StackBytes(std::array::from_fn(|i| self.0[i] | other.0[i]))
+    }
+    /// Difference.
+    pub fn minus(&self, other: &StackBytes) -> StackBytes {
+        StackBytes(std::array::from_fn(|i| self.0[i] & !other.0[i]))
+    }
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0 == [0; 8]
+    }
+}
+
+/// Facts of one function.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// The control flow they were derived on.
+    pub flow: Flow,
+    /// The state before each position; `None` where no execution comes.
+    pub before: Vec<Option<State>>,
+    /// Registers that matter before each position.
+    pub live: Vec<RegSet>,
+    /// Stack bytes that matter before each position.
+    pub live_stack: Vec<StackBytes>,
+    /// Whether a pointer into the frame was stored where others can follow it.
+    pub stack_escapes: bool,
+    /// Hook of the function, for the meaning of context fields.
+    pub hook: Option<Hook>,
+}
+
+impl Facts {
+    /// Derives the facts of a function. `arguments` tells which argument registers each function
+    /// of the program reads; see [`crate::liveness::arguments`].
+    pub fn derive(program: &Program, function: FuncId, arguments: &dyn Fn(FuncId) -> RegSet) -> Facts {
+        let flow = Flow::of(program.function(function));
+        let hook = match program.function(function).entry {
+            Entry::Hook(hook) => Some(hook),
+            Entry::Subprogram { .. } => None,
+        };
+        let mut analysis = Analysis {
+            program,
+            function,
+            arguments,
+            flow: &flow,
+            hook,
+            escapes: false,
+            here: 0,
+            state: entry_state(hook),
+            touched: Vec::new(),
+        };
+        let mut entries = analysis.fixpoint();
+        if analysis.escapes {
+            // What escaped anywhere may be followed anywhere: once more under that assumption.
+            entries = analysis.fixpoint();
+        }
+        let n = flow.block_of.len();
+        let mut before = vec![None; n];
+        let mut touched = vec![Vec::new(); n];
+        for (block, entry) in entries.into_iter().enumerate() {
+            let Some(entry) = entry else { continue };
+            analysis.state = entry;
+            for position in flow.blocks[block].clone() {
+                before[position] = Some(analysis.state.clone());
+                analysis.touched.clear();
+                analysis.advance(position);
+                touched[position] = std::mem::take(&mut analysis.touched);
+            }
+        }
+        let escapes = analysis.escapes;
+        let live = crate::liveness::registers(program, function, &flow, arguments);
+        let live_stack = crate::liveness::stack(&flow, &touched);
+        Facts { flow, before, live, live_stack, stack_escapes: escapes, hook }
+    }
+
+    /// Whether some execution may come to that position.
+    pub fn is_reachable(&self, position: usize) -> bool {
+        self.before[position].is_some()
+    }
+
+    /// Whether the branch at `position` is always (`Some(true)`) or never taken, as far as ranges tell.
+    pub fn branch_outcome(&self, program: &Program, function: FuncId, position: usize) -> Option<bool> {
+        let insn = &program.function(function).nodes[position].insn;
+        let (Insn::Branch { .. }, Some(state)) = (insn, &self.before[position]) else { return None };
+        let (taken, fallen) = (refined(state, insn, true), refined(state, insn, false));
+        match (taken.is_some(), fallen.is_some()) {
+            (true, false) => Some(true),
+            (false, true) => Some(false),
+            _ => None,
+        }
+    }
+}
+
+fn entry_state(hook: Option<Hook>) -> State {
+    let mut regs = [Fact::UNINIT; Reg::COUNT];
+    regs[10] = Fact::pointer(Region::Stack, Root::Frame);
+    match hook {
+        Some(Hook::Kernel(_)) => regs[1] = Fact::pointer(Region::Context, Root::Context),
+        Some(Hook::Buffer(_)) => regs[1] = Fact::pointer(Region::Packet, Root::PacketStart),
+        Some(Hook::Constant) => regs[1] = Fact::rooted(Kind::Scalar, Root::Argument(Reg::R1)),
+        None => {
+            for r in RegSet::ARGUMENTS.iter() {
+                regs[r.index()] = Fact::rooted(Kind::Scalar, Root::Argument(r));
+            }
+        }
+    }
+    State { regs, stack: Rc::default() }
+}
+
+/// A stack access: bytes from an offset (`None`: somewhere, everywhere), and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Touched {
+    pub(crate) range: Option<(i64, i64)>,
+    pub(crate) mode: Mode,
+}
+
+struct Analysis<'a> {
+    program: &'a Program,
+    function: FuncId,
+    arguments: &'a dyn Fn(FuncId) -> RegSet,
+    flow: &'a Flow,
+    hook: Option<Hook>,
+    escapes: bool,
+    here: usize,
+    state: State,
+    touched: Vec<Touched>,
+}
+
+/// Visits of one block after which its bounds are widened, and after which relations are dropped.
+const WIDEN_AFTER: usize = 3;
+const DROP_RELATIONS_AFTER: usize = 12;
+
+impl Analysis<'_> {
+    fn fixpoint(&mut self) -> Vec<Option<State>> {
+        let order = self.flow.reverse_post_order();
+        let mut rank = vec![usize::MAX; self.flow.blocks.len()];
+        order.iter().enumerate().for_each(|(i, b)| rank[*b] = i);
+        let mut entries: Vec<Option<State>> = vec![None; self.flow.blocks.len()];
+        let mut visits = vec![0usize; self.flow.blocks.len()];
+        let mut pending: std::collections::BTreeSet<usize> = std::collections::BTreeSet::new();
+        if let Some(first) = order.first() {
+            entries[*first] = Some(entry_state(self.hook));
+            pending.insert(rank[*first]);
+        }
+        while let Some(next) = pending.pop_first() {
+            let block = order[next];
+            visits[block] += 1;
+            self.state = entries[block].clone().expect("pending blocks have a state");
+            let range = self.flow.blocks[block].clone();
+            let mut edges = Vec::new();
+            for position in range.clone() {
+                self.touched.clear();
+                edges = self.advance(position);
+            }
+            for (target, state) in edges {
+                let to = self.flow.block_of[target];
+                let merged = match &entries[to] {
+                    None => state,
+                    Some(old) => join(old, &state, target, visits[to]),
+                };
+                if entries[to].as_ref() != Some(&merged) {
+                    entries[to] = Some(merged);
+                    pending.insert(rank[to]);
+                }
+            }
+        }
+        entries
+    }
+
+    /// Executes the instruction at `position` on `self.state`; returns the edges out of it. The
+    /// state left in `self.state` is the one for falling through.
+    fn advance(&mut self, position: usize) -> Vec<(usize, State)> {
+        self.here = position;
+        let insn = self.program.function(self.function).nodes[position].insn;
+        if self.program.function(self.function).nodes[position].patched_at_load {
+            self.patched(&insn);
+            return self.edges(position);
+        }
+        let Ok(flow) = semantics::step(self, &insn);
+        match flow {
+            semantics::Flow::Call(callee) => self.call(callee),
+            semantics::Flow::Branch(..) => {
+                let next = &self.flow.successors[position];
+                let target = insn.target().map(|t| self.flow.positions[t]);
+                let mut edges = Vec::new();
+                for to in next {
+                    // A branch to the next instruction leaves no trace of its outcome.
+                    let both = next.len() == 1;
+                    let state = match both {
+                        true => Some(self.state.clone()),
+                        false => refined(&self.state, &insn, Some(*to) == target),
+                    };
+                    edges.extend(state.map(|s| (*to, s)));
+                }
+                return edges;
+            }
+            _ => {}
+        }
+        if matches!(insn, Insn::LegacyLoad { .. }) {
+            RegSet::ARGUMENTS.iter().for_each(|r| self.state.regs[r.index()] = Fact::UNINIT);
+        }
+        self.edges(position)
+    }
+
+    fn edges(&self, position: usize) -> Vec<(usize, State)> {
+        self.flow.successors[position].iter().map(|to| (*to, self.state.clone())).collect()
+    }
+
+    /// An instruction whose constants the loader may change: what it writes is not known.
+    fn patched(&mut self, insn: &Insn) {
+        let effects = karakoram_bpf::effects::of(insn);
+        if effects.writes_memory {
+            self.touch(None, Mode::ReadWrite);
+            self.state.kill_stack(None);
+            if effects.reads.iter().any(|r| self.state.regs[r.index()].may_be_stack()) {
+                self.escapes = true;
+            }
+        } else if effects.reads_memory {
+            self.touch(None, Mode::Read);
+        }
+        let tainted = self.escapes
+            || effects.reads_memory
+            || effects.reads.iter().any(|r| self.state.regs[r.index()].may_be_stack());
+        for r in effects.writes.iter() {
+            let fact = if tainted { Fact::unknown(Range::FULL) } else { Fact::scalar(Range::FULL) };
+            let fact = self.named(fact);
+            self.state.regs[r.index()] = fact;
+        }
+    }
+
+    fn touch(&mut self, range: Option<(i64, i64)>, mode: Mode) {
+        self.touched.push(Touched { range, mode });
+    }
+
+    /// Notes an access through `address`; returns the stack offset when it is known.
+    fn access(&mut self, address: &Fact, bytes: u32, mode: Mode) -> Option<i64> {
+        if let Some(offset) = address.stack_offset() {
+            self.touch(Some((offset, offset + bytes as i64)), mode);
+            return Some(offset);
+        }
+        if self.reaches_stack(address) {
+            self.touch(None, if mode == Mode::Read { Mode::Read } else { Mode::ReadWrite });
+        }
+        None
+    }
+
+    fn reaches_stack(&self, address: &Fact) -> bool {
+        match address.region() {
+            Region::Stack | Region::Any => true,
+            Region::Foreign | Region::MapValue(_) => self.escapes && address.region() == Region::Foreign,
+            _ => false,
+        }
+    }
+
+    /// Gives a value that has no relation to others a name of its own.
+    fn named(&mut self, mut fact: Fact) -> Fact {
+        if fact.root.is_none() && fact.value().is_none() {
+            self.state.forget(Root::Computed(self.here));
+            fact.root = Some(Root::Computed(self.here));
+            fact.delta = 0;
+        }
+        fact
+    }
+
+    fn write_memory(&mut self, address: &Fact, size: Size, value: Option<&Fact>) {
+        if let Some(offset) = self.access(address, size.bytes(), Mode::Write) {
+            self.state.kill_stack(Some((offset, offset + size.bytes() as i64)));
+            if let (Ok(at @ -512..0), Some(value)) = (i16::try_from(offset), value) {
+                let stored = if size == Size::D { *value } else { self.extend(value, size.bits(), false) };
+                Rc::make_mut(&mut self.state.stack).insert((at, size.bytes() as u8), stored);
+            }
+            return;
+        }
+        if self.reaches_stack(address) {
+            self.state.kill_stack(None);
+        }
+        if address.region() != Region::Stack && value.is_none_or(Fact::may_be_stack) {
+            self.escapes = true;
+        }
+    }
+
+    fn loaded(&self, address: &Fact, size: Size) -> Fact {
+        let range = Range::of_bits(size.bits());
+        if self.reaches_stack(address) || self.escapes { Fact::unknown(range) } else { Fact::scalar(range) }
+    }
+
+    fn call(&mut self, callee: Callee<FuncId>) {
+        let state = &self.state;
+        let known = |r: Reg| {
+            let fact = &state.regs[r.index()];
+            Known { value: fact.value(), map: if let Kind::Map(m) = fact.kind { Some(m) } else { None } }
+        };
+        let model = CallModel::of(self.program, callee, &known, self.arguments);
+        for access in &model.accesses {
+            let address = self.state.regs[access.reg.index()];
+            match (address.stack_offset(), access.bytes) {
+                (Some(from), Some(bytes)) => {
+                    let range = (from, from + bytes as i64);
+                    self.touch(Some(range), access.mode);
+                    if access.mode != Mode::Read {
+                        self.state.kill_stack(Some(range));
+                    }
+                }
+                _ if self.reaches_stack(&address) => {
+                    self.touch(None, if access.mode == Mode::Read { Mode::Read } else { Mode::ReadWrite });
+                    if access.mode != Mode::Read {
+                        self.state.kill_stack(None);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if self.escapes && model.shared != Effect::None {
+            self.touch(None, Mode::ReadWrite);
+            self.state.kill_stack(None);
+        }
+        RegSet::CALLER_SAVED.iter().for_each(|r| self.state.regs[r.index()] = Fact::UNINIT);
+        if model.packet == Effect::Moves {
+            [Root::PacketStart, Root::PacketEnd, Root::MetaStart].into_iter().for_each(|r| self.state.forget(r));
+        }
+        let result = match model.result {
+            CallResult::Scalar(max) => Fact::scalar(Range::between(0, max)),
+            CallResult::MapValueOrNull(map) => {
+                let region = map.map_or(Region::Foreign, Region::MapValue);
+                Fact { kind: Kind::Pointer { region, nullable: true }, ..Fact::scalar(Range::FULL) }
+            }
+            CallResult::Other if self.escapes => Fact::unknown(Range::FULL),
+            CallResult::Other => Fact::scalar(Range::FULL),
+        };
+        self.state.regs[0] = self.named(result);
+    }
+}
+
+impl Machine for Analysis<'_> {
+    type Value = Fact;
+    type Cond = ();
+    type Error = Infallible;
+
+    fn constant(&mut self, value: u64) -> Fact {
+        Fact::exactly(value)
+    }
+
+    fn reg(&mut self, reg: Reg) -> Result<Fact, Infallible> {
+        Ok(self.state.regs[reg.index()])
+    }
+
+    fn set_reg(&mut self, reg: Reg, value: Fact) -> Result<(), Infallible> {
+        let value = self.named(value);
+        self.state.regs[reg.index()] = value;
+        Ok(())
+    }
+
+    fn alu(&mut self, width: Width, op: AluOp, a: &Fact, b: &Fact) -> Result<Fact, Infallible> {
+        let range = Range::alu(width, op, &a.range, &b.range);
+        let shifted = |base: &Fact, by: u64| Fact {
+            root: base.root,
+            delta: if base.root.is_some() { base.delta.wrapping_add(by) } else { 0 },
+            range: if matches!(base.kind, Kind::Scalar | Kind::Unknown) { range } else { Range::FULL },
+            kind: match base.kind {
+                Kind::Pointer { region, nullable } => Kind::Pointer { region, nullable: nullable && by == 0 },
+                Kind::Map(_) => Kind::Scalar,
+                Kind::Uninit => Kind::Unknown,
+                kind => kind,
+            },
+        };
+        let pointer = |f: &Fact| matches!(f.kind, Kind::Pointer { .. });
+        let number = |f: &Fact| f.kind == Kind::Scalar;
+        // A nullable pointer plus something may be a small number: no longer a pointer to its region.
+        if width == Width::W64 {
+            match (op, a.value(), b.value()) {
+                (AluOp::Add, _, Some(by)) if nullable(a) && by != 0 => return Ok(Fact::unknown(Range::FULL)),
+                (AluOp::Add, _, Some(by)) => return Ok(shifted(a, by)),
+                (AluOp::Add, Some(by), _) if !nullable(b) => return Ok(shifted(b, by)),
+                (AluOp::Sub, _, Some(by)) if !nullable(a) => return Ok(shifted(a, by.wrapping_neg())),
+                (AluOp::Add | AluOp::Sub, ..) if pointer(a) && number(b) && !nullable(a) => {
+                    return Ok(Fact { root: None, delta: 0, ..*a });
+                }
+                (AluOp::Add, ..) if number(a) && pointer(b) && !nullable(b) => {
+                    return Ok(Fact { root: None, delta: 0, ..*b });
+                }
+                _ => {}
+            }
+        }
+        let tainted = a.may_be_stack() || b.may_be_stack();
+        let known = |f: &Fact| matches!(f.kind, Kind::Scalar | Kind::Unknown);
+        let range = if known(a) && known(b) { range } else { Range::of_bits(width.bits()) };
+        Ok(if tainted { Fact::unknown(range) } else { Fact::scalar(range) })
+    }
+
+    fn extend(&mut self, value: &Fact, bits: u32, signed: bool) -> Fact {
+        if bits == 64 {
+            return *value;
+        }
+        let range = match value.kind {
+            Kind::Scalar | Kind::Unknown => value.range.extend(bits, signed),
+            _ => Range::FULL.extend(bits, signed),
+        };
+        if matches!(value.kind, Kind::Scalar | Kind::Unknown) && range == value.range && !signed {
+            return *value;
+        }
+        if value.may_be_stack() { Fact::unknown(range) } else { Fact::scalar(range) }
+    }
+
+    fn swap_bytes(&mut self, value: &Fact, bits: u32) -> Fact {
+        if let Some(v) = value.value() {
+            return Fact::exactly(semantics::concrete_swap(v, bits));
+        }
+        let range = Range::of_bits(bits);
+        if value.may_be_stack() { Fact::unknown(range) } else { Fact::scalar(range) }
+    }
+
+    fn compare(&mut self, _: Width, _: Condition, _: &Fact, _: &Fact) {}
+
+    fn load_imm(&mut self, value: Imm64<FuncId>) -> Result<Fact, Infallible> {
+        Ok(match value {
+            Imm64::Value(v) => Fact::exactly(v),
+            Imm64::Map(m) => match self.program.map_index(m) {
+                Some(i) => Fact::rooted(Kind::Map(i), Root::Map(i)),
+                None => Fact::scalar(Range::FULL),
+            },
+            Imm64::MapValue(m, off) => match self.program.map_index(m) {
+                Some(i) => Fact { delta: off as u64, ..Fact::pointer(Region::MapValue(i), Root::MapData(i)) },
+                None => Fact::scalar(Range::FULL),
+            },
+            Imm64::Btf { .. } | Imm64::Function(_) | Imm64::Extern(_) => Fact::scalar(Range::FULL),
+        })
+    }
+
+    fn load(&mut self, address: &Fact, size: Size) -> Result<Fact, Infallible> {
+        if let Some(offset) = self.access(address, size.bytes(), Mode::Read) {
+            let stored = i16::try_from(offset).ok().and_then(|o| self.state.stack.get(&(o, size.bytes() as u8)));
+            return Ok(stored.copied().unwrap_or(Fact::unknown(Range::of_bits(size.bits()))));
+        }
+        if address.root == Some(Root::Context) {
+            let field = self.hook.and_then(|h| h.context_field(address.delta as i64, size.bytes()));
+            match field {
+                Some(ContextField::PacketStart) => return Ok(Fact::pointer(Region::Packet, Root::PacketStart)),
+                Some(ContextField::MetaStart) => return Ok(Fact::pointer(Region::Packet, Root::MetaStart)),
+                Some(ContextField::PacketEnd) => return Ok(Fact::rooted(Kind::Scalar, Root::PacketEnd)),
+                None => {}
+            }
+        }
+        Ok(self.loaded(address, size))
+    }
+
+    fn store(&mut self, address: &Fact, size: Size, value: &Fact) -> Result<(), Infallible> {
+        self.write_memory(address, size, Some(value));
+        Ok(())
+    }
+
+    fn atomic(
+        &mut self,
+        _: AtomicOp,
+        address: &Fact,
+        size: Size,
+        operand: &Fact,
+        _: Option<&Fact>,
+    ) -> Result<Fact, Infallible> {
+        self.access(address, size.bytes(), Mode::ReadWrite);
+        let old = self.loaded(address, size);
+        match address.stack_offset() {
+            Some(offset) => self.state.kill_stack(Some((offset, offset + size.bytes() as i64))),
+            None if self.reaches_stack(address) => self.state.kill_stack(None),
+            None => {}
+        }
+        if address.region() != Region::Stack && operand.may_be_stack() {
+            self.escapes = true;
+        }
+        Ok(old)
+    }
+
+    fn load_acquire(&mut self, address: &Fact, size: Size) -> Result<Fact, Infallible> {
+        self.load(address, size)
+    }
+
+    fn store_release(&mut self, address: &Fact, size: Size, value: &Fact) -> Result<(), Infallible> {
+        self.store(address, size, value)
+    }
+
+    fn legacy_load(&mut self, _: &Fact, size: Size) -> Result<Option<Fact>, Infallible> {
+        Ok(Some(Fact::scalar(Range::of_bits(size.bits()))))
+    }
+
+    fn cast_address_space(&mut self, value: &Fact, _: u16, _: u16) -> Result<Fact, Infallible> {
+        Ok(if value.may_be_stack() { Fact::unknown(Range::FULL) } else { Fact::scalar(Range::FULL) })
+    }
+}
+
+fn nullable(f: &Fact) -> bool {
+    matches!(f.kind, Kind::Pointer { nullable: true, .. })
+}
+
+/// The state on one edge of a branch; `None` when no execution takes it.
+fn refined(state: &State, insn: &Insn, taken: bool) -> Option<State> {
+    let Insn::Branch { width, cond, dst, src, .. } = *insn else { return Some(state.clone()) };
+    let a = state.regs[dst.index()];
+    let b = match src {
+        Operand::Reg(r) => state.regs[r.index()],
+        Operand::Imm(i) => Fact::exactly(i as i64 as u64),
+    };
+    let mut state = state.clone();
+    let zero_test = b.value() == Some(0) && width == Width::W64;
+    if nullable(&a) && zero_test {
+        let null = match (cond, taken) {
+            (Condition::Eq, t) => Some(t),
+            (Condition::Ne, t) => Some(!t),
+            _ => None,
+        };
+        match null {
+            Some(true) => substitute(&mut state, dst, &a, |f| *f = Fact::exactly(0)),
+            Some(false) => substitute(&mut state, dst, &a, |f| {
+                if let Kind::Pointer { region, .. } = f.kind {
+                    f.kind = Kind::Pointer { region, nullable: false };
+                }
+            }),
+            None => {}
+        }
+        return Some(state);
+    }
+    if let (Kind::Pointer { nullable: false, .. }, true) = (a.kind, zero_test) {
+        // A pointer that is not null decides a null test.
+        let never = matches!((cond, taken), (Condition::Eq, true) | (Condition::Ne, false));
+        return (!never).then_some(state);
+    }
+    let number = |f: &Fact| matches!(f.kind, Kind::Scalar | Kind::Unknown);
+    if !number(&a) || !number(&b) {
+        return Some(state);
+    }
+    let (ra, rb) = match (cond, taken) {
+        (Condition::Set, false) => match b.range.value() {
+            Some(mask) => {
+                let mask = if width == Width::W32 { mask as u32 as u64 } else { mask };
+                (a.range.assume_clear(mask), b.range)
+            }
+            None => (a.range, b.range),
+        },
+        _ => {
+            let cond = if taken { cond } else { cond.negated().expect("Set is handled above") };
+            let constant = b.range.value().is_some() && width == Width::W32;
+            // At 32 bits a negative constant means its low half.
+            let rb = if constant { b.range.extend(32, false) } else { b.range };
+            (a.range.assume(width, cond, &rb), rb.assume(width, cond.swapped(), &a.range))
+        }
+    };
+    if ra.is_empty() || rb.is_empty() {
+        return None;
+    }
+    substitute(&mut state, dst, &a, |f| f.range = f.range.meet(&ra));
+    if let Operand::Reg(r) = src
+        && b.value().is_none()
+    {
+        substitute(&mut state, r, &b, |f| f.range = f.range.meet(&rb));
+    }
+    Some(state)
+}
+
+/// Applies what was learned of a register to it and to every location that holds the same value.
+fn substitute(state: &mut State, reg: Reg, was: &Fact, mut learn: impl FnMut(&mut Fact)) {
+    let constant = was.value().is_some();
+    learn(&mut state.regs[reg.index()]);
+    if constant || was.root.is_none() {
+        return;
+    }
+    let learned = state.regs[reg.index()];
+    state.edit(|f| {
+        if f.root == was.root && f.delta == was.delta && f.kind == was.kind && f.value().is_none() {
+            f.kind = learned.kind;
+            f.range = if matches!(learned.kind, Kind::Scalar | Kind::Unknown) { learned.range } else { f.range };
+        }
+    });
+}
+
+/// The state at a join: what both sides agree on. Locations that hold equal values on both sides
+/// still do afterwards.
+fn join(old: &State, new: &State, position: usize, visits: usize) -> State {
+    let mut joined = State { regs: [Fact::UNINIT; Reg::COUNT], stack: Rc::default() };
+    let mut groups: HashMap<(Option<Root>, Option<Root>, u64), (Root, u64)> = HashMap::new();
+    let mut locations: Vec<(Location, Fact, Fact)> =
+        Reg::all().map(|r| (Location::Reg(r), old.regs[r.index()], new.regs[r.index()])).collect();
+    for ((o, s), f) in old.stack.iter() {
+        if let Some(g) = new.stack.get(&(*o, *s)) {
+            locations.push((Location::Stack(*o, *s), *f, *g));
+        }
+    }
+    let kept: std::collections::HashSet<Root> = locations
+        .iter()
+        .filter(|(_, a, b)| a.root == b.root && a.delta == b.delta)
+        .filter_map(|(_, a, _)| a.root)
+        .collect();
+    let mut stack = BTreeMap::new();
+    for (location, a, b) in locations {
+        let kind = match (a.kind, b.kind) {
+            (x, y) if x == y => x,
+            (Kind::Uninit, _) | (_, Kind::Uninit) => Kind::Uninit,
+            (Kind::Pointer { region: r, nullable: m }, Kind::Pointer { region: s, nullable: n }) if r == s => {
+                Kind::Pointer { region: r, nullable: m || n }
+            }
+            // Null merged with a pointer is a pointer that may be null.
+            (Kind::Pointer { region, .. }, Kind::Scalar) if b.value() == Some(0) => {
+                Kind::Pointer { region, nullable: true }
+            }
+            (Kind::Scalar, Kind::Pointer { region, .. }) if a.value() == Some(0) => {
+                Kind::Pointer { region, nullable: true }
+            }
+            _ if a.may_be_stack() || b.may_be_stack() => Kind::Unknown,
+            _ => Kind::Scalar,
+        };
+        let numeric = |f: &Fact| matches!(f.kind, Kind::Scalar | Kind::Unknown);
+        let range = match (numeric(&a) && numeric(&b), visits > WIDEN_AFTER) {
+            (false, _) => Range::FULL,
+            (true, false) => a.range.join(&b.range),
+            (true, true) => a.range.widen(&b.range),
+        };
+        let (root, delta) = if a.root == b.root && a.delta == b.delta {
+            (a.root, a.delta)
+        } else if visits > DROP_RELATIONS_AFTER || kind == Kind::Uninit || range.value().is_some() {
+            (None, 0)
+        } else {
+            let distance = b.delta.wrapping_sub(a.delta);
+            // A number that is known on one side has no root there; such values are related to nothing.
+            match (a.root, b.root) {
+                (Some(_), Some(_)) => {
+                    let fresh = Root::Joined(position, location);
+                    let (root, base) = *groups.entry((a.root, b.root, distance)).or_insert((fresh, a.delta));
+                    if kept.contains(&root) { (None, 0) } else { (Some(root), a.delta.wrapping_sub(base)) }
+                }
+                _ => (None, 0),
+            }
+        };
+        let fact = Fact { kind, root, delta, range };
+        match location {
+            Location::Reg(r) => joined.regs[r.index()] = fact,
+            Location::Stack(o, s) => {
+                stack.insert((o, s), fact);
+            }
+        }
+    }
+    joined.stack = Rc::new(stack);
+    joined
+}

@@ -1,0 +1,97 @@
+//! Liveness: which registers and stack bytes still matter at each point.
+
+use crate::call::{CallModel, Known, Mode};
+use crate::facts::{StackBytes, Touched};
+use crate::flow::Flow;
+use karakoram_bpf::effects::{self, RegSet};
+use karakoram_bpf::insn::*;
+use karakoram_bpf::program::Program;
+
+/// For every function of a program, the argument registers it reads before writing them.
+pub fn arguments(program: &Program) -> Vec<RegSet> {
+    let mut known = vec![RegSet::ARGUMENTS; program.functions.len()];
+    // Calls nest at most eight deep in programs that the kernel accepts; stopping early is safe.
+    for _ in 0..8 {
+        let next: Vec<RegSet> = (0..program.functions.len())
+            .map(|i| {
+                let function = FuncId(i as u32);
+                let flow = Flow::of(program.function(function));
+                let live = registers(program, function, &flow, &|f: FuncId| known[f.0 as usize]);
+                live.first().map_or(RegSet::EMPTY, |l| l.minus(l.minus(RegSet::ARGUMENTS)))
+            })
+            .collect();
+        if next == known {
+            break;
+        }
+        known = next;
+    }
+    known
+}
+
+/// Registers that matter before each position.
+pub(crate) fn registers(
+    program: &Program,
+    function: FuncId,
+    flow: &Flow,
+    arguments: &dyn Fn(FuncId) -> RegSet,
+) -> Vec<RegSet> {
+    let nodes = &program.function(function).nodes;
+    let uses: Vec<(RegSet, RegSet)> = nodes
+        .iter()
+        .map(|node| {
+            let e = effects::of(&node.insn);
+            match node.insn {
+                Insn::Call(callee) => {
+                    let model = CallModel::of(program, callee, &|_| Known::default(), arguments);
+                    (model.reads, e.writes)
+                }
+                _ => (e.reads, e.writes),
+            }
+        })
+        .collect();
+    backward(flow, RegSet::EMPTY, |i, after| after.minus(uses[i].1).union(uses[i].0), |a, b| a.union(*b))
+}
+
+/// Stack bytes that matter before each position.
+pub(crate) fn stack(flow: &Flow, touched: &[Vec<Touched>]) -> Vec<StackBytes> {
+    let uses: Vec<(StackBytes, StackBytes)> = touched
+        .iter()
+        .map(|accesses| {
+            let (mut reads, mut writes) = (StackBytes::NONE, StackBytes::NONE);
+            for t in accesses {
+                let bytes = t.range.map(|(from, to)| StackBytes::range(from, to));
+                match (t.mode, bytes) {
+                    (Mode::Write, Some(b)) => writes = writes.union(&b),
+                    (Mode::Write, None) => {}
+                    (_, b) => reads = reads.union(&b.unwrap_or(StackBytes::ALL)),
+                }
+            }
+            (reads, writes)
+        })
+        .collect();
+    backward(flow, StackBytes::NONE, |i, after| after.minus(&uses[i].1).union(&uses[i].0), |a, b| a.union(b))
+}
+
+/// Solves a backward data-flow problem over positions: `before = transfer(position, after)`.
+fn backward<T: Clone + PartialEq>(
+    flow: &Flow,
+    empty: T,
+    transfer: impl Fn(usize, T) -> T,
+    union: impl Fn(&T, &T) -> T,
+) -> Vec<T> {
+    let n = flow.successors.len();
+    let mut before = vec![empty.clone(); n];
+    let mut pending: std::collections::BTreeSet<usize> = (0..flow.blocks.len()).collect();
+    while let Some(block) = pending.pop_last() {
+        let range = flow.blocks[block].clone();
+        let old = before[range.start].clone();
+        for i in range.clone().rev() {
+            let after = flow.successors[i].iter().fold(empty.clone(), |all, s| union(&all, &before[*s]));
+            before[i] = transfer(i, after);
+        }
+        if before[range.start] != old {
+            pending.extend(flow.predecessors[range.start].iter().map(|p| flow.block_of[*p]));
+        }
+    }
+    before
+}

@@ -1,0 +1,37 @@
+//! Kinds of memory, and which of them can be the same bytes.
+
+/// What an address points into.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub enum Region {
+    /// The stack frame of the function at hand.
+    Stack,
+    /// The hook's context.
+    Context,
+    /// Packet bytes, including metadata before the packet; the buffer of a plain-buffer hook.
+    Packet,
+    /// Values of the map at that position of the program.
+    MapValue(usize),
+    /// Any memory but the function's own stack frame: kernel objects, a caller's stack, values of
+    /// maps that are not known.
+    Foreign,
+    /// Anything at all.
+    Any,
+}
+
+impl Region {
+    /// Whether an address of the one kind can be an address of the other.
+    pub fn may_alias(self, other: Region) -> bool {
+        use Region::*;
+        match (self, other) {
+            (Any, _) | (_, Any) => true,
+            (Stack, r) | (r, Stack) => r == Stack,
+            (Foreign, _) | (_, Foreign) => true,
+            (a, b) => a == b,
+        }
+    }
+
+    /// Memory that other CPUs or user space can see while the program runs.
+    pub fn is_shared(self) -> bool {
+        matches!(self, Region::MapValue(_) | Region::Foreign | Region::Any)
+    }
+}
