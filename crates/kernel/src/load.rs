@@ -283,14 +283,13 @@ fn load_with_log(raw: &sys::ProgLoad) -> Result<(OwnedFd, String), Failure> {
 
 fn classify(raw: &sys::ProgLoad, doing: String, (errno, text): Failure) -> LoadError {
     let mut analysis = Analysis::parse(&text);
-    if analysis.reason.is_empty() {
+    // Without a reason the verifier had not got to the code, unless it names an instruction.
+    if analysis.reason.is_empty() && analysis.insn.is_none() {
         match errno {
-            Errno::EPERM | Errno::EACCES => return LoadError::NotPermitted(KernelError::new(doing, errno)),
             Errno::E2BIG => {
                 let slots = raw.insns.len() / 8;
                 analysis.reason.push(format!("the kernel does not take a program of {slots} instructions"));
             }
-            _ if !text.is_empty() => {}
             Errno::EINVAL if !knows_type(raw) => {
                 return LoadError::NoKernelSupport(KernelError::NoKernelSupport { doing, errno });
             }

@@ -368,7 +368,7 @@ impl MapFd {
 
     /// `BPF_MAP_DELETE_BATCH`: removes all the keys. On an error some may be gone.
     pub fn delete_batch(&self, keys: &[u8]) -> Result<()> {
-        if self.key_bytes == 0 || keys.len() % self.key_bytes != 0 {
+        if self.key_bytes == 0 || !keys.len().is_multiple_of(self.key_bytes) {
             return Err(Errno::EINVAL);
         }
         let count = u32::try_from(keys.len() / self.key_bytes).map_err(|_| Errno::E2BIG)?;

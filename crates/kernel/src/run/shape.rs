@@ -19,21 +19,12 @@ pub struct Shape {
 const XDP_MD: usize = 24;
 /// Bytes of `struct __sk_buff` in 6.18; the kernel takes any length whose tail is zero.
 const SK_BUFF: usize = 192;
+/// Bytes of `struct bpf_sk_lookup`.
+const SK_LOOKUP: usize = 72;
 
 fn is_skb(kind: ProgramType) -> bool {
     use ProgramType as T;
-    [
-        T::SOCKET_FILTER,
-        T::SCHED_CLS,
-        T::SCHED_ACT,
-        T::CGROUP_SKB,
-        T::LWT_IN,
-        T::LWT_OUT,
-        T::LWT_XMIT,
-        T::LWT_SEG6LOCAL,
-        T::SK_SKB,
-    ]
-    .contains(&kind)
+    [T::SOCKET_FILTER, T::SCHED_CLS, T::SCHED_ACT, T::CGROUP_SKB, T::LWT_IN, T::LWT_OUT, T::LWT_XMIT].contains(&kind)
 }
 
 /// The shape of a program type; None when the kernel has no test run for it.
@@ -52,7 +43,8 @@ pub fn shape(kind: ProgramType) -> Option<Shape> {
     })
 }
 
-/// The plainest context the kernel accepts with a packet of that many bytes; empty where there is none.
+/// The plainest context the kernel accepts, with a packet of that many bytes where the type takes
+/// one; empty where there is none.
 pub fn default_context(kind: ProgramType, data_bytes: usize) -> Vec<u8> {
     match kind {
         ProgramType::XDP => {
@@ -62,6 +54,13 @@ pub fn default_context(kind: ProgramType, data_bytes: usize) -> Vec<u8> {
             ctx
         }
         kind if is_skb(kind) => vec![0; SK_BUFF],
+        ProgramType::SK_LOOKUP => {
+            let mut ctx = vec![0; SK_LOOKUP];
+            // `family` and `protocol`: TCP over IPv4.
+            ctx[8] = 2;
+            ctx[12] = 6;
+            ctx
+        }
         _ => Vec::new(),
     }
 }
