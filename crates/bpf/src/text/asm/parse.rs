@@ -407,6 +407,10 @@ impl<'a> Layout<'a> {
     fn callee_item(&self, i: usize, func: Func) -> Result<usize> {
         let line = self.draft.items[i].line;
         match func {
+            Func::Distance(-1) => {
+                let why = "a call of itself: in the listing of an object a relocation says where it goes";
+                Err(TextError::at(line, "-1", why))
+            }
             Func::Distance(d) => {
                 let slot = self.offsets[i] as i64 + 1 + d as i64;
                 let found = usize::try_from(slot).ok().and_then(|s| self.offsets.binary_search(&s).ok());
