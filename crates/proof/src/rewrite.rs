@@ -87,6 +87,16 @@ impl Rewrite {
                 return Err(Refusal::Malformed("an instruction that the loader changes was altered"));
             }
         }
+        let entry = &function.nodes[self.entry];
+        let jumps_to_entry =
+            flow.predecessors[self.entry].iter().any(|q| function.nodes[*q].insn.target() == Some(&entry.id));
+        let moved = self
+            .edits
+            .iter()
+            .any(|e| e.nodes.iter().enumerate().any(|(i, n)| n.id == entry.id && (i > 0 || e.at.start != self.entry)));
+        if moved && jumps_to_entry {
+            return Err(Refusal::Malformed("the target of a jump into the window was moved"));
+        }
         if self.entry > 0 && self.contains(self.entry - 1) && !function.nodes[self.entry - 1].insn.ends_block() {
             return Err(Refusal::Malformed("the window falls through into its entry"));
         }
@@ -205,10 +215,13 @@ impl Code for Edited<'_> {
         }
     }
     fn leaves(&self, at: At) -> Option<InsnId> {
-        let entry = self.original.function.nodes[self.original.rewrite.entry].id;
+        let entry = self.original.rewrite.entry;
         match at {
             At::Old(p) => self.original.leaves(p),
-            At::New(..) => (self.node(at).id == entry).then_some(entry),
+            At::New(e, 0) if self.original.rewrite.edits[e].at.start == entry => {
+                Some(self.original.function.nodes[entry].id)
+            }
+            At::New(..) => None,
         }
     }
 }
