@@ -15,7 +15,8 @@ const DATA_ROOM: usize = 64 << 10;
 /// Room for the context afterwards; the largest is `struct __sk_buff`, 192 bytes in 6.18.
 const CONTEXT_ROOM: usize = 1024;
 
-/// What a program is run on. Parts that its type does not take must be empty (see [`Shape`]).
+/// What a program is run on. Parts that its type does not take must be empty (see [`Shape`]). XDP
+/// programs with the attach type of a devmap or cpumap are never run; load them with 0 for that.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RunInput {
     /// Packet. XDP and skb programs want at least 14 bytes.
