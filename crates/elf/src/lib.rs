@@ -10,6 +10,7 @@ mod code;
 pub mod container;
 mod error;
 mod lift;
+pub mod link;
 pub mod maps;
 mod object;
 pub mod relocation;
