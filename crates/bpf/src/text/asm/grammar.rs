@@ -37,18 +37,23 @@ type Result<T> = std::result::Result<T, TextError>;
 /// Finds the map of a name.
 pub(super) type MapNames<'n> = dyn Fn(&str) -> std::result::Result<i32, &'static str> + 'n;
 
+/// How the kernel's own output differs from what people write.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Dialect {
+    /// A constant is 64 bits wide even without `ll`: the opcode before it says so.
+    pub wide: bool,
+    /// `call name#N` may be a kernel function with its BTF id: a log of the verifier.
+    pub log: bool,
+}
+
 /// The instruction of a line, and whether it is marked `@patched`.
-pub(super) fn instruction<'a>(text: &'a str, line: usize, maps: &MapNames) -> Result<(Written<'a>, bool)> {
-    parse(text, line, maps, false)
-}
-
-/// The 64-bit constant of a line that may lack the `ll`.
-pub(super) fn wide<'a>(text: &'a str, line: usize, maps: &MapNames) -> Result<Written<'a>> {
-    parse(text, line, maps, true).map(|(insn, _)| insn)
-}
-
-fn parse<'a>(text: &'a str, line: usize, maps: &MapNames, wide: bool) -> Result<(Written<'a>, bool)> {
-    let mut grammar = Grammar { c: Cursor::new(text, line)?, maps, wide };
+pub(super) fn instruction<'a>(
+    text: &'a str,
+    line: usize,
+    maps: &MapNames,
+    dialect: Dialect,
+) -> Result<(Written<'a>, bool)> {
+    let mut grammar = Grammar { c: Cursor::new(text, line)?, maps, dialect };
     let insn = grammar.instruction()?;
     grammar.symbol_remark();
     let patched = grammar.c.take("@");
@@ -65,8 +70,7 @@ fn parse<'a>(text: &'a str, line: usize, maps: &MapNames, wide: bool) -> Result<
 struct Grammar<'a, 'n> {
     c: Cursor<'a>,
     maps: &'n MapNames<'n>,
-    /// Whether constants are 64 bits wide even without `ll`.
-    wide: bool,
+    dialect: Dialect,
 }
 
 impl<'a> Grammar<'a, '_> {
@@ -173,11 +177,12 @@ impl<'a> Grammar<'a, '_> {
         let name = self.c.name()?;
         let helper = name.strip_prefix("bpf_").filter(|_| !quoted).and_then(helper::id);
         if self.c.take("#") {
-            // The kernel's log: a helper, or a kernel function with its BTF id.
             let id = self.c.imm(false)?;
             return match helper {
                 Some(helper) if helper == id => Ok(Callee::Helper(id)),
-                _ => Ok(Callee::Kfunc { id, off: 0 }),
+                None if self.dialect.log && name != "unknown" => Ok(Callee::Kfunc { id, off: 0 }),
+                Some(_) => Err(self.c.error_before(format!("not the number of the helper {name}"))),
+                None => Err(self.c.error_before("no such helper; a kernel function is `kfunc[id:N]` with its BTF id")),
             };
         }
         Ok(helper.map_or(Callee::Local(Func::Name(name)), Callee::Helper))
@@ -364,7 +369,7 @@ impl<'a> Grammar<'a, '_> {
 
     fn constant(&mut self, dst: Reg, width: Width) -> Result<Written<'a>> {
         let (value, hex) = self.c.number()?;
-        if !self.c.take_word("ll") && !self.wide {
+        if !self.c.take_word("ll") && !self.dialect.wide {
             let src = Operand::Imm(self.c.fit(value, hex, width == Width::W32)?);
             return Ok(Insn::Mov { width, dst, src });
         }

@@ -22,7 +22,7 @@ pub(super) enum Line<'a> {
     Remark,
     /// `Disassembly of section xdp:`
     Section(&'a str),
-    /// `0000000000000000 <prog>:`
+    /// `0000000000000000 <prog>:`, or `int prog(struct xdp_md * ctx):`
     Symbol(&'a str),
     /// A relocation, as `llvm-objdump -r` shows it.
     Relocation,
@@ -39,7 +39,7 @@ pub(super) fn read(line: &str, log: bool) -> Line<'_> {
     if let Some(section) = line.strip_prefix("Disassembly of section ").and_then(|r| r.strip_suffix(':')) {
         return Line::Section(section);
     }
-    if let Some(symbol) = symbol_header(line) {
+    if let Some(symbol) = symbol_header(line).or_else(|| prototype(line)) {
         return Line::Symbol(symbol);
     }
     let mut row = Row { text: line, ..Row::default() };
@@ -64,8 +64,7 @@ pub(super) fn read(line: &str, log: bool) -> Line<'_> {
     }
     if let Some(rest) = row.text.strip_prefix('(')
         && let Some((opcode, rest)) = rest.split_once(')')
-        && opcode.len() == 2
-        && let Ok(opcode) = u8::from_str_radix(opcode, 16)
+        && let Some(opcode) = byte(opcode)
     {
         row.opcode = Some(opcode);
         row.text = rest.trim_start();
@@ -80,13 +79,26 @@ fn symbol_header(line: &str) -> Option<&str> {
     rest.strip_prefix('<')?.strip_suffix(">:").filter(|_| hex)
 }
 
+/// What bpftool prints before a function: `int prog(struct xdp_md * ctx):`
+fn prototype(line: &str) -> Option<&str> {
+    let (before, _) = line.strip_suffix("):")?.split_once('(')?;
+    let (_, name) = before.rsplit_once([' ', '*'])?;
+    lex::is_plain_name(name).then_some(name)
+}
+
+/// Two hexadecimal digits.
+fn byte(word: &str) -> Option<u8> {
+    let digits = word.len() == 2 && word.bytes().all(|b| b.is_ascii_hexdigit());
+    u8::from_str_radix(word, 16).ok().filter(|_| digits)
+}
+
 /// The eight or sixteen bytes of an instruction at the start of `text`, and what follows them.
 fn leading_bytes(text: &str) -> (Vec<u8>, &str) {
     let mut bytes = Vec::new();
     let mut rest = text;
     while bytes.len() < 16 {
         let (word, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-        let (true, Ok(byte)) = (word.len() == 2, u8::from_str_radix(word, 16)) else { break };
+        let Some(byte) = byte(word) else { break };
         bytes.push(byte);
         rest = after.trim_start();
     }

@@ -1,7 +1,7 @@
 //! From lines to functions: directives, labels, listings; then names to positions.
 
 use super::directive::{self, Directive};
-use super::grammar::{self, Func, Target, Written};
+use super::grammar::{self, Dialect, Func, Target, Written};
 use super::listing::{self, Line, Row};
 use crate::encode::{self, Slot};
 use crate::hook::{Hook, ProgramType};
@@ -35,6 +35,8 @@ struct Draft<'a> {
     maps: Vec<MapDef>,
     /// The hook of what must have one and names none.
     hook: Hook,
+    /// Whether the text is a log of the kernel's verifier.
+    log: bool,
     items: Vec<Item<'a>>,
     /// Explicit functions; empty when the text has none.
     headers: Vec<Header>,
@@ -94,7 +96,7 @@ pub(super) fn fragment(source: &str) -> Result<Vec<RawInsn>> {
 /// Reads one instruction whose targets are identities, inside a program that has its functions and maps.
 pub(super) fn identified(text: &str, program: &Program) -> Result<Insn> {
     let maps = |name: &str| map_index(&program.maps, name);
-    let (insn, patched) = grammar::instruction(text, 1, &maps)?;
+    let (insn, patched) = grammar::instruction(text, 1, &maps, Dialect::default())?;
     if patched {
         return Err(TextError::at(1, "@patched", "not expected here"));
     }
@@ -165,6 +167,7 @@ fn draft(source: &str, mut maps: Vec<MapDef>, hook: Hook) -> Result<Draft<'_>> {
     let mut draft = Draft {
         maps,
         hook,
+        log,
         items: Vec::new(),
         headers: Vec::new(),
         entry: None,
@@ -288,10 +291,11 @@ impl<'a> Draft<'a> {
 
     fn instruction(&self, row: &Row<'a>, text: &'a str, line: usize) -> Result<(Written<'a>, bool)> {
         let maps = |name: &str| map_index(&self.maps, name);
-        if row.opcode == Some(0x18) {
-            return self.kernel_constant(text, line, &maps);
+        let dialect = Dialect { wide: row.opcode == Some(0x18), log: self.log };
+        if dialect.wide {
+            return self.kernel_constant(text, line, &maps, dialect);
         }
-        let written = grammar::instruction(text, line, &maps);
+        let written = grammar::instruction(text, line, &maps, dialect);
         if row.bytes.is_empty() {
             return written;
         }
@@ -323,17 +327,23 @@ impl<'a> Draft<'a> {
     }
 
     /// The kernel prints a 64-bit constant without `ll`, and an address in place of a map.
-    fn kernel_constant(&self, text: &'a str, line: usize, maps: &grammar::MapNames) -> Result<(Written<'a>, bool)> {
+    fn kernel_constant(
+        &self,
+        text: &'a str,
+        line: usize,
+        maps: &grammar::MapNames,
+        dialect: Dialect,
+    ) -> Result<(Written<'a>, bool)> {
         let code = text.split(';').next().unwrap_or("").trim_end();
         let why = "the kernel printed an address; write what it stands for, for example `map[name] ll`";
         if text.contains("=map_ptr") || text.contains("=map_value") {
             return Err(TextError::at(line, code, why));
         }
-        match grammar::wide(code, line, maps)? {
-            Insn::LoadImm { value: Imm64::Value(v), .. } if v >= 0xffff_8000_0000_0000 => {
+        match grammar::instruction(code, line, maps, dialect)? {
+            (Insn::LoadImm { value: Imm64::Value(v), .. }, _) if v >= 0xffff_8000_0000_0000 => {
                 Err(TextError::at(line, code, why))
             }
-            insn => Ok((insn, false)),
+            found => Ok(found),
         }
     }
 

@@ -13,6 +13,9 @@ pub(super) struct Cursor<'t, 'a> {
     at: usize,
 }
 
+/// What intermediate values may be: more than 64 bits, with or without sign.
+const LIMITS: std::ops::Range<i128> = -(1 << 65)..1 << 65;
+
 /// Binary operators, loosest first.
 const LEVELS: [&[&str]; 6] = [&["|"], &["^"], &["&"], &["<<", ">>"], &["+", "-"], &["*", "/", "%"]];
 
@@ -98,7 +101,7 @@ impl<'t, 'a> Cursor<'t, 'a> {
             let place = self.at;
             self.at += 1;
             let right = self.level(level + 1, depth)?;
-            left = apply(operator, left, right).filter(|v| v.abs() < 1 << 65).ok_or_else(|| {
+            left = apply(operator, left, right).filter(|v| LIMITS.contains(v)).ok_or_else(|| {
                 let token = self.tokens[place];
                 TextError::at(token.line, token.text, "the value does not exist or is longer than 64 bits")
             })?;
