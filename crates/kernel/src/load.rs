@@ -5,6 +5,7 @@ use crate::errno::Errno;
 use crate::error::KernelError;
 use crate::log::{self, Analysis, Statistics};
 use crate::map::{Map, MapSet};
+use crate::running;
 use crate::sys::{self, ProgInfo, os};
 use karakoram_bpf::encode::Slot;
 use karakoram_bpf::hook::ProgramType;
@@ -206,7 +207,7 @@ pub fn load(request: &LoadRequest) -> Result<LoadedProgram, LoadError> {
         license: &license,
         name: request.name,
         flags: request.flags,
-        kern_version: if request.kern_version == 0 { running_version() } else { request.kern_version },
+        kern_version: if request.kern_version == 0 { running::version_code() } else { request.kern_version },
         btf: request.btf.map(|b| b.as_fd()),
         func_info: request.func_info,
         func_info_rec_size: request.func_info_rec_size,
@@ -368,27 +369,9 @@ pub(crate) fn bytes_of(slots: &[Slot]) -> Vec<u8> {
     slots.iter().flat_map(bytes).collect()
 }
 
-/// `LINUX_VERSION_CODE` of the running kernel; 0 when unknown.
-pub(crate) fn running_version() -> u32 {
-    std::fs::read_to_string("/proc/sys/kernel/osrelease").map_or(0, |release| version_code(&release))
-}
-
-fn version_code(release: &str) -> u32 {
-    let mut parts = release.split(|c: char| !c.is_ascii_digit()).map(|p| p.parse::<u32>().unwrap_or(0).min(255));
-    let mut next = || parts.next().unwrap_or(0);
-    next() << 16 | next() << 8 | next()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn version_codes() {
-        assert_eq!(version_code("6.18.44-x1"), 6 << 16 | 18 << 8 | 44);
-        assert_eq!(version_code("4.9.337"), 4 << 16 | 9 << 8 | 255);
-        assert_eq!(version_code(""), 0);
-    }
 
     #[test]
     fn a_map_that_is_not_there() {

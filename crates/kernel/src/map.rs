@@ -6,7 +6,7 @@ mod set;
 
 pub use contents::{Contents, ElementDifference, NotComparable, comparable};
 pub use events::EventReader;
-pub use set::{MapSet, MapSetOptions};
+pub use set::{MapDetails, MapSet, MapSetOptions};
 
 use crate::btf::{Btf, BtfError};
 use crate::errno::Errno;
@@ -17,6 +17,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// `BPF_F_NO_PREALLOC`.
 pub const NO_PREALLOC: u32 = 1 << 0;
+/// `BPF_F_NUMA_NODE`.
+pub const NUMA_NODE: u32 = 1 << 2;
 /// `BPF_F_RDONLY_PROG`: programs cannot write to it, and the verifier knows its contents.
 pub const READ_ONLY_PROGRAM: u32 = 1 << 7;
 /// `BPF_F_MMAPABLE`.
@@ -32,6 +34,8 @@ pub struct MapOptions<'a> {
     pub vmlinux_value_type_id: u32,
     /// Number of hash functions of a bloom filter, address of an arena.
     pub extra: u64,
+    /// NUMA node its memory shall be on.
+    pub numa_node: Option<u32>,
     /// Also map the memory of an array into this process, which makes dumping and restoring fast.
     /// Programs cannot tell. Ignored where it is not possible.
     pub mapped: bool,
@@ -256,7 +260,8 @@ fn create_once(
         key_size: def.key_size,
         value_size: def.value_size,
         max_entries: def.max_entries,
-        flags: def.flags,
+        flags: def.flags | options.numa_node.map_or(0, |_| NUMA_NODE),
+        numa_node: options.numa_node.unwrap_or(0),
         name: &def.name,
         inner: inner.map(|m| m.as_fd()),
         btf: types.map(|(btf, key, value)| (btf.as_fd(), key, value)),

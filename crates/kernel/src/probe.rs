@@ -114,7 +114,12 @@ pub fn probe() -> Report {
         "programs at kernel functions (fentry, fexit, lsm)",
     ));
     checks.extend(network::checks());
-    Report { release: machine::release(), checks, program_types: types::program_types(), map_types: types::map_types() }
+    Report {
+        release: crate::running::release(),
+        checks,
+        program_types: types::program_types(),
+        map_types: types::map_types(),
+    }
 }
 
 const LOADING: &str =

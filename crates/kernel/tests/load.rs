@@ -179,25 +179,24 @@ fn every_type_with_a_test_run() {
     use karakoram_kernel::run::{default_context, shape};
     let Some(()) = permitted("every_type_with_a_test_run") else { return };
     let slots = [mov(R0, 1), exit()];
-    for (kind, section) in [
-        (ProgramType::SCHED_ACT, "action"),
-        (ProgramType::CGROUP_SKB, "cgroup_skb/egress"),
-        (ProgramType::LWT_IN, "lwt_in"),
-        (ProgramType::LWT_OUT, "lwt_out"),
-        (ProgramType::LWT_XMIT, "lwt_xmit"),
-        (ProgramType::FLOW_DISSECTOR, "flow_dissector"),
-        (ProgramType::SK_LOOKUP, "sk_lookup"),
-        (ProgramType::NETFILTER, "netfilter"),
+    for (kind, name, expected_attach_type) in [
+        (ProgramType::SCHED_ACT, "action", 0),
+        (ProgramType::CGROUP_SKB, "cgroup_skb", 1),
+        (ProgramType::LWT_IN, "lwt_in", 0),
+        (ProgramType::LWT_OUT, "lwt_out", 0),
+        (ProgramType::LWT_XMIT, "lwt_xmit", 0),
+        (ProgramType::FLOW_DISSECTOR, "flow_dissector", 17),
+        (ProgramType::SK_LOOKUP, "sk_lookup", 36),
+        (ProgramType::NETFILTER, "netfilter", 45),
     ] {
-        let expected_attach_type = karakoram_kernel::section::hints(section).expected_attach_type;
         let request = LoadRequest { expected_attach_type, ..LoadRequest::new("t", kind, &slots) };
         let program = match load(&request) {
             Ok(program) => program,
             Err(e @ LoadError::NoKernelSupport(_)) => {
-                eprintln!("SKIPPED {section}: {e}");
+                eprintln!("SKIPPED {name}: {e}");
                 continue;
             }
-            Err(e) => panic!("{section}: {e}"),
+            Err(e) => panic!("{name}: {e}"),
         };
         // An IPv4 packet behind its Ethernet header.
         let mut packet = vec![0; 64];
@@ -206,32 +205,9 @@ fn every_type_with_a_test_run() {
         let data = if shape(kind).unwrap().data { packet } else { Vec::new() };
         let ctx = default_context(kind, data.len());
         let output = test_run(&program, &RunInput { data, ctx, ..Default::default() });
-        assert_eq!(output.unwrap_or_else(|e| panic!("{section}: {e}")).retval, 1, "{section}");
+        assert_eq!(output.unwrap_or_else(|e| panic!("{name}: {e}")).retval, 1, "{name}");
     }
     let program = load_with(ProgramType::SK_SKB, &slots, &MapSet::default());
     let error = test_run(&program, &RunInput::packet(&program, vec![0; 64])).unwrap_err();
     assert!(error.to_string().contains("no test run for this type"), "{error}");
-}
-
-#[test]
-fn targets_in_the_kernel() {
-    use karakoram_kernel::kernel_types::KernelTypes;
-    use karakoram_kernel::section::hints;
-    let Some(()) = permitted("targets_in_the_kernel") else { return };
-    let types = match KernelTypes::of_running_kernel() {
-        Ok(types) => types,
-        Err(e) => return eprintln!("SKIPPED targets_in_the_kernel: {e}"),
-    };
-    let hints = hints("tp_btf/sched_switch");
-    let slots = [mov(R0, 0), exit()];
-    let request = LoadRequest {
-        expected_attach_type: hints.expected_attach_type,
-        attach_btf_id: hints.attach_btf_id(&types).expect("every kernel with types has this tracepoint"),
-        ..LoadRequest::new("t", ProgramType::TRACING, &slots)
-    };
-    match load(&request) {
-        Ok(_) => {}
-        Err(e @ LoadError::NotPermitted(_)) => eprintln!("SKIPPED targets_in_the_kernel: {e}"),
-        Err(e) => panic!("{e}"),
-    }
 }

@@ -5,16 +5,24 @@ use crate::btf::Btf;
 use crate::error::KernelError;
 use karakoram_bpf::map::{MapDef, MapType};
 
+/// What the object says of a map besides its definition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MapDetails {
+    /// Type numbers of key and value in the object's BTF, 0 for none.
+    pub types: (u32, u32),
+    /// `map_extra`: hash functions of a bloom filter, address of an arena.
+    pub extra: u64,
+    /// NUMA node its memory shall be on.
+    pub numa_node: Option<u32>,
+}
+
 /// How to create the maps of a program.
 #[derive(Clone, Copy, Default)]
 pub struct MapSetOptions<'a> {
     /// Type information of the object.
     pub btf: Option<&'a Btf>,
-    /// For each map, the numbers of its key's and value's types in `btf`, where it has them. May be
-    /// shorter than the list of maps.
-    pub types: &'a [Option<(u32, u32)>],
-    /// Extra argument of each map (bloom filters, arenas). May be shorter.
-    pub extra: &'a [u64],
+    /// What the definitions do not say, in their order. May be shorter than the list of maps.
+    pub details: &'a [MapDetails],
     /// Map the memory of arrays into this process, for fast comparison.
     pub mapped: bool,
     /// Create hash tables (not arrays) with at most that many entries. Programs behave the same but
@@ -45,10 +53,12 @@ impl MapSet {
     /// Creates them all; on an error none is left.
     pub fn create(defs: &[MapDef], options: &MapSetOptions) -> Result<MapSet, KernelError> {
         let create = |(i, def): (usize, &MapDef)| {
-            let types = options.types.get(i).copied().flatten();
+            let details = options.details.get(i).copied().unwrap_or_default();
+            let (key, value) = details.types;
             let single = MapOptions {
-                types: options.btf.zip(types).map(|(btf, (key, value))| (btf, key, value)),
-                extra: options.extra.get(i).copied().unwrap_or(0),
+                types: options.btf.filter(|_| (key, value) != (0, 0)).map(|btf| (btf, key, value)),
+                extra: details.extra,
+                numa_node: details.numa_node,
                 mapped: options.mapped,
                 ..Default::default()
             };

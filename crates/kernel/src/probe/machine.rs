@@ -1,15 +1,11 @@
 //! What files under /proc and /sys say.
 
 use super::{Check, Status};
+use crate::running::version_code;
 use crate::sys::os;
 
 fn read(path: &str) -> Result<String, std::io::Error> {
     std::fs::read_to_string(path).map(|text| text.trim().to_string())
-}
-
-/// Kernel release; empty when it cannot be read.
-pub(super) fn release() -> String {
-    read("/proc/sys/kernel/osrelease").unwrap_or_default()
 }
 
 /// One check for each capability that matters, from the effective set of this process.
@@ -95,7 +91,7 @@ pub(super) fn memory_lock() -> Check {
     let disables = "large maps on kernels before 5.11, which charge them to locked memory";
     let (status, detail) = match os::memory_lock_limit() {
         None => (Status::Yes, "unlimited".to_string()),
-        Some(bytes) if charges_maps_elsewhere(&release()) => {
+        Some(bytes) if version_code() >= CHARGED_ELSEWHERE => {
             (Status::Yes, format!("{bytes} bytes, not charged on this kernel"))
         }
         Some(bytes) => (Status::No, format!("{bytes} bytes")),
@@ -103,11 +99,8 @@ pub(super) fn memory_lock() -> Check {
     Check::new("locked memory", status, detail, disables)
 }
 
-/// Linux 5.11 and later charge BPF memory to the control group.
-fn charges_maps_elsewhere(release: &str) -> bool {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse::<u32>().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (5, 11)
-}
+/// Linux 5.11, which charges BPF memory to the control group.
+const CHARGED_ELSEWHERE: u32 = 5 << 16 | 11 << 8;
 
 /// Whether users without capabilities may load programs.
 pub(super) fn unprivileged() -> Check {
@@ -126,18 +119,5 @@ pub(super) fn cpus() -> Check {
     match os::possible_cpus() {
         Some(n) => Check::new("number of CPUs", Status::Yes, n.to_string(), disables),
         None => Check::new("number of CPUs", Status::No, "/sys/devices/system/cpu/possible cannot be read", disables),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn releases() {
-        assert!(charges_maps_elsewhere("5.11.0-rc1"));
-        assert!(charges_maps_elsewhere("6.1.0"));
-        assert!(!charges_maps_elsewhere("5.10.200"));
-        assert!(!charges_maps_elsewhere(""));
     }
 }

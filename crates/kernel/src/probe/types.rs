@@ -50,7 +50,7 @@ fn load_shortest(kind: ProgramType, expected_attach_type: u32) -> Status {
         license: c"GPL",
         name: "kara_probe",
         flags: if kind == T::SYSCALL { SLEEPABLE } else { 0 },
-        kern_version: crate::load::running_version(),
+        kern_version: crate::running::version_code(),
         btf: None,
         func_info: &[],
         func_info_rec_size: 0,

@@ -18,6 +18,8 @@ pub struct MapCreate<'a> {
     pub max_entries: u32,
     /// `BPF_F_*` of map creation.
     pub flags: u32,
+    /// NUMA node, with `BPF_F_NUMA_NODE`.
+    pub numa_node: u32,
     /// Name, see [`super::object_name`].
     pub name: &'a str,
     /// Model of the maps inside, for maps of maps.
@@ -40,6 +42,7 @@ pub fn map_create(map: &MapCreate) -> Result<MapFd> {
         max_entries: map.max_entries,
         map_flags: map.flags,
         inner_map_fd: descriptor(map.inner),
+        numa_node: map.numa_node,
         map_name: object_name(map.name),
         btf_fd: descriptor(btf),
         btf_key_type_id,
