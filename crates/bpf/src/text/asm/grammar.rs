@@ -162,7 +162,12 @@ impl<'a> Grammar<'a, '_> {
         let relative = matches!(self.c.peek_second(), Some(Kind::Symbol("+" | "-")));
         let bracket = self.c.peek_second() == Some(Kind::Symbol("["));
         if relative && self.c.take_word("pc") {
-            return Ok(Callee::Local(Func::Distance(self.c.imm(false)?)));
+            let distance = self.c.imm(false)?;
+            // bpftool adds the name that the kernel gave the function.
+            if self.c.take("#") {
+                self.c.name()?;
+            }
+            return Ok(Callee::Local(Func::Distance(distance)));
         }
         if bracket && self.c.take_word("func") {
             return Ok(Callee::Local(self.func()?));

@@ -1,6 +1,6 @@
 //! What disassemblers print around instructions: numbers, bytes, headers, and the kernel's remarks.
 
-use super::lex;
+use super::{directive, lex};
 
 /// A line of a listing, taken apart.
 #[derive(Debug, Default)]
@@ -53,11 +53,12 @@ pub(super) fn read(line: &str, log: bool) -> Line<'_> {
             row.text = rest;
         }
     }
-    if log && is_log_remark(row.text) {
-        return Line::Remark;
-    }
     if row.number.is_some() {
         (row.bytes, row.text) = leading_bytes(row.text);
+    }
+    if row.number.is_none() && matches!(leading_bytes(line), (bytes, "") if !bytes.is_empty()) {
+        // bpftool prints the bytes of an instruction on the next line.
+        return Line::Remark;
     }
     if log {
         row.text = after_live_registers(row.text);
@@ -69,7 +70,9 @@ pub(super) fn read(line: &str, log: bool) -> Line<'_> {
         row.opcode = Some(opcode);
         row.text = rest.trim_start();
     }
-    if row.text.is_empty() { Line::Remark } else { Line::Row(row) }
+    // Instructions in a log have number and opcode; all else there is states and statistics.
+    let log_remark = log && (row.number.is_none() || row.opcode.is_none()) && !directive::is_directive(row.text);
+    if row.text.is_empty() || log_remark { Line::Remark } else { Line::Row(row) }
 }
 
 /// `0000000000000000 <prog>:`
@@ -133,35 +136,4 @@ fn is_state(text: &str) -> bool {
         || text.strip_prefix('R').is_some_and(|r| {
             r.starts_with(|c: char| c.is_ascii_digit()) && r.split(' ').next().is_some_and(|w| w.contains('='))
         })
-}
-
-/// Lines of a verifier log that are no instructions.
-fn is_log_remark(text: &str) -> bool {
-    const BEGINNINGS: [&str; 24] = [
-        "from ",
-        "processed ",
-        "func#",
-        "verification time",
-        "stack depth",
-        "mark_precise:",
-        "last_idx",
-        "regs=",
-        "parent ",
-        "caller:",
-        "callee:",
-        "returning from callee",
-        "to caller at",
-        "safe",
-        "Global function",
-        "Validating ",
-        "propagating ",
-        "Func#",
-        "Live regs before",
-        "-- ",
-        "insn ",
-        "max_states",
-        "peak_states",
-        "reg type",
-    ];
-    is_state(text) || BEGINNINGS.iter().any(|b| text.starts_with(b))
 }
