@@ -6,6 +6,7 @@ use crate::facts::Facts;
 use crate::liveness;
 use crate::refusal::Refusal;
 use crate::rewrite::{Rewrite, splice};
+use crate::solver::Backend;
 use karakoram_bpf::effects::RegSet;
 use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::program::Program;
@@ -56,8 +57,8 @@ impl Proven {
 pub struct Prover {
     /// Memory-model optimizations in force.
     pub options: ProverOptions,
-    /// Solver budget per query, in conflicts.
-    pub conflicts: i32,
+    /// Who answers what the terms do not answer by themselves.
+    pub backend: Backend,
     arguments: Vec<RegSet>,
 }
 
@@ -65,7 +66,7 @@ impl Prover {
     /// A prover for a program; arguments of its functions are read off once, since rewriting keeps
     /// at most those alive.
     pub fn new(program: &Program, options: ProverOptions) -> Prover {
-        Prover { options, conflicts: 4_000, arguments: liveness::arguments(program) }
+        Prover { options, backend: Backend::Cadical { conflicts: 4_000 }, arguments: liveness::arguments(program) }
     }
 
     /// Argument registers that a function reads.
@@ -80,7 +81,7 @@ impl Prover {
 
     /// Whether a rewrite holds.
     pub fn judge(&self, program: &Program, facts: &Facts, rewrite: &Rewrite) -> Verdict {
-        check(program, facts, rewrite, &|f| self.arguments(f), self.options, self.conflicts)
+        check(program, facts, rewrite, &|f| self.arguments(f), self.options, &self.backend)
     }
 
     /// Judges proposals for one function in order against `facts`, which must be those of the

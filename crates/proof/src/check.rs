@@ -6,7 +6,7 @@ use crate::facts::{Facts, StackBytes};
 use crate::refusal::Refusal;
 use crate::region::Region;
 use crate::rewrite::{Edited, Original, Rewrite};
-use crate::solver::{Answer, Solver};
+use crate::solver::{Answer, Backend, Decide};
 use crate::symbolic::{Classes, Event, Leave, Memory, Run, Symbols, Touch, explore};
 use crate::term::Term;
 use karakoram_bpf::effects::RegSet;
@@ -32,7 +32,7 @@ pub fn check(
     rewrite: &Rewrite,
     arguments: &dyn Fn(FuncId) -> RegSet,
     options: ProverOptions,
-    conflicts: i32,
+    backend: &Backend,
 ) -> Result<Effort, Refusal> {
     let function = program.function(rewrite.function);
     rewrite.validate(function, &facts.flow)?;
@@ -57,14 +57,14 @@ pub fn check(
     let code = Edited::new(function, &facts.flow, rewrite);
     let start = code.place(rewrite.entry).ok_or(Refusal::Malformed("the entry lies inside an edit"))?;
     let new = explore(&mut symbols, &code, start, steps, &|_| false)?;
-    let mut checker = Checker { symbols, solver: Solver::new(conflicts), base: Vec::new() };
+    let mut checker = Checker { symbols, solver: None, backend, queries: 0, base: Vec::new() };
     checker.base = checker.symbols.assumptions.clone();
     for a in &old {
         for b in &new {
             checker.pair(a, b)?;
         }
     }
-    Ok(Effort { pairs: old.len() * new.len(), terms: checker.symbols.terms.len(), queries: checker.solver.queries })
+    Ok(Effort { pairs: old.len() * new.len(), terms: checker.symbols.terms.len(), queries: checker.queries })
 }
 
 /// Removing code that no execution reaches: only positions matter, nothing may start to fall through.
@@ -89,7 +89,10 @@ fn check_unreachable(
 
 struct Checker<'a> {
     symbols: Symbols<'a>,
-    solver: Solver,
+    /// Started for the first question that the terms do not answer by themselves.
+    solver: Option<Box<dyn Decide>>,
+    backend: &'a Backend,
+    queries: u64,
     base: Vec<Term>,
 }
 
@@ -166,7 +169,12 @@ impl Checker<'_> {
         let mut query = self.base.clone();
         query.extend_from_slice(conditions);
         query.push(self.symbols.terms.not(goal));
-        match self.solver.check(&self.symbols.terms, &query) {
+        if query.iter().any(|c| self.symbols.terms.as_const(*c) == Some(0)) {
+            return Ok(());
+        }
+        self.queries += 1;
+        let solver = self.solver.get_or_insert_with(|| self.backend.start());
+        match solver.check(&self.symbols.terms, &query) {
             Answer::Never => Ok(()),
             Answer::Sometimes(_) => Err(Refusal::Different(what.to_string())),
             Answer::Unknown => Err(Refusal::Undecided(what.to_string())),

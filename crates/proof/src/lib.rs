@@ -9,6 +9,7 @@ pub mod range;
 pub mod refusal;
 pub mod region;
 pub mod rewrite;
+pub mod smtlib;
 pub mod solver;
 pub mod symbolic;
 pub mod term;

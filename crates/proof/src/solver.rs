@@ -16,6 +16,44 @@ pub enum Answer {
     Unknown,
 }
 
+/// Something that decides conjunctions of width-1 terms.
+pub trait Decide {
+    /// Whether all of `conditions` can hold at once.
+    fn check(&mut self, terms: &Terms, conditions: &[Term]) -> Answer;
+}
+
+/// Which solver decides, and how long it may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// CaDiCaL in this process, giving up on a query after that many conflicts.
+    Cadical {
+        /// Budget of one query.
+        conflicts: i32,
+    },
+    /// A program that reads SMT-LIB2.
+    External {
+        /// Its name or path.
+        program: String,
+        /// Time limit of one query.
+        seconds: u32,
+    },
+    /// Another backend, with every query written to a directory.
+    Exporting(Box<Backend>, std::path::PathBuf),
+}
+
+impl Backend {
+    /// A fresh solver, for one check.
+    pub fn start(&self) -> Box<dyn Decide> {
+        match self {
+            Backend::Cadical { conflicts } => Box::new(Solver::new(*conflicts)),
+            Backend::External { program, seconds } => Box::new(crate::smtlib::External::new(program, *seconds)),
+            Backend::Exporting(inner, directory) => {
+                Box::new(crate::smtlib::Exporting::new(inner.start(), directory.clone()))
+            }
+        }
+    }
+}
+
 /// A gate input or output: a literal in the solver's numbering, negative when inverted.
 type Lit = i32;
 
@@ -29,8 +67,6 @@ pub struct Solver {
     xors: HashMap<(Lit, Lit), Lit>,
     /// Largest number of conflicts a query may cost.
     pub conflicts: i32,
-    /// Queries that were not decided by the term layer.
-    pub queries: u64,
 }
 
 impl Default for Solver {
@@ -50,19 +86,16 @@ impl Solver {
             ands: HashMap::new(),
             xors: HashMap::new(),
             conflicts,
-            queries: 0,
         };
         solver.truth = solver.fresh();
         solver.sat.add_clause([solver.truth]);
         solver
     }
 
-    /// Whether all of `conditions` can hold at once.
-    pub fn check(&mut self, terms: &Terms, conditions: &[Term]) -> Answer {
+    fn decide(&mut self, terms: &Terms, conditions: &[Term]) -> Answer {
         if conditions.iter().any(|c| terms.as_const(*c) == Some(0)) {
             return Answer::Never;
         }
-        self.queries += 1;
         let assumptions: Vec<Lit> = conditions.iter().map(|c| self.literal(terms, *c)).collect();
         if self.sat.set_limit("conflicts", self.conflicts).is_err() {
             return Answer::Unknown;
@@ -364,6 +397,12 @@ impl Solver {
     fn zip(&mut self, a: Term, b: Term, gate: fn(&mut Solver, Lit, Lit) -> Lit) -> Vec<Lit> {
         let (a, b) = (self.bits[&a].clone(), self.bits[&b].clone());
         a.iter().zip(&b).map(|(x, y)| gate(self, *x, *y)).collect()
+    }
+}
+
+impl Decide for Solver {
+    fn check(&mut self, terms: &Terms, conditions: &[Term]) -> Answer {
+        self.decide(terms, conditions)
     }
 }
 

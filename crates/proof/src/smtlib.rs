@@ -1,0 +1,220 @@
+//! Queries as SMT-LIB2 text, for a second opinion from any solver.
+
+use crate::solver::{Answer, Decide, operands};
+use crate::term::{Op, Term, Terms};
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// The script that asks whether all `conditions` (width 1) can hold at once; `unsat` means never.
+pub fn script(terms: &Terms, conditions: &[Term]) -> String {
+    let mut needed = BTreeSet::new();
+    let mut pending: Vec<Term> = conditions.to_vec();
+    while let Some(t) = pending.pop() {
+        if needed.insert(t) {
+            pending.extend(operands(terms, t));
+        }
+    }
+    let mut out = String::from("(set-option :produce-models true)\n(set-logic QF_BV)\n");
+    // Operands come before their users in the arena.
+    for t in needed {
+        let w = terms.width(t);
+        // Writing to a string cannot fail.
+        let _ = match terms.op(t) {
+            Op::Var(n) => writeln!(out, "(declare-const v{n} (_ BitVec {w}))")
+                .and_then(|_| define(&mut out, t, w, &format!("v{n}"))),
+            op => {
+                let text = expression(terms, op, w);
+                define(&mut out, t, w, &text)
+            }
+        };
+    }
+    for c in conditions {
+        let _ = writeln!(out, "(assert (= t{} #b1))", c.index());
+    }
+    out.push_str("(check-sat)\n");
+    out
+}
+
+fn define(out: &mut String, t: Term, width: u32, text: &str) -> std::fmt::Result {
+    writeln!(out, "(define-fun t{} () (_ BitVec {width}) {text})", t.index())
+}
+
+fn number(v: u64, width: u32) -> String {
+    format!("(_ bv{v} {width})")
+}
+
+fn expression(terms: &Terms, op: &Op, w: u32) -> String {
+    let name = |t: &Term| format!("t{}", t.index());
+    let two = |f: &str, a: &Term, b: &Term| format!("({f} {} {})", name(a), name(b));
+    let test = |f: &str, a: &Term, b: &Term| format!("(ite {} #b1 #b0)", two(f, a, b));
+    match op {
+        Op::Const(v) => number(*v, w),
+        Op::Var(n) => format!("v{n}"),
+        Op::Sum(k, parts) => parts
+            .iter()
+            .fold(number(*k, w), |sum, (p, c)| format!("(bvadd {sum} (bvmul {} {}))", number(*c, w), name(p))),
+        Op::Mul(a, b) => two("bvmul", a, b),
+        // The instruction set's results for a zero divisor differ from SMT-LIB's.
+        Op::UDiv(a, b) => format!("(ite (= {} {}) {} {})", name(b), number(0, w), number(0, w), two("bvudiv", a, b)),
+        Op::URem(a, b) => format!("(ite (= {} {}) {} {})", name(b), number(0, w), name(a), two("bvurem", a, b)),
+        Op::And(a, b) => two("bvand", a, b),
+        Op::Or(a, b) => two("bvor", a, b),
+        Op::Xor(a, b) => two("bvxor", a, b),
+        Op::Shl(a, b) => two("bvshl", a, b),
+        Op::Lshr(a, b) => two("bvlshr", a, b),
+        Op::Ashr(a, b) => two("bvashr", a, b),
+        Op::Concat(parts) => {
+            let names: Vec<String> = parts.iter().map(name).collect();
+            names.into_iter().reduce(|high, low| format!("(concat {high} {low})")).unwrap_or_default()
+        }
+        Op::Extract(hi, lo, t) => format!("((_ extract {hi} {lo}) {})", name(t)),
+        Op::SignExtend(t) => format!("((_ sign_extend {}) {})", w - terms.width(*t), name(t)),
+        Op::Ite(c, a, b) => format!("(ite (= {} #b1) {} {})", name(c), name(a), name(b)),
+        Op::Eq(a, b) => test("=", a, b),
+        Op::Ult(a, b) => test("bvult", a, b),
+        Op::Slt(a, b) => test("bvslt", a, b),
+    }
+}
+
+/// A solver run as a process for each query: `z3`, `cvc5`, or any program that reads SMT-LIB2 on
+/// standard input.
+pub struct External {
+    program: String,
+    seconds: u32,
+}
+
+impl External {
+    /// That program, with a time limit for each query.
+    pub fn new(program: &str, seconds: u32) -> External {
+        External { program: program.to_string(), seconds }
+    }
+
+    /// Whether the program can be run at all.
+    pub fn is_available(&self) -> bool {
+        Command::new(&self.program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+    }
+
+    fn ask(&self, script: &str) -> std::io::Result<String> {
+        let mut command = Command::new(&self.program);
+        let base = self.program.rsplit('/').next().unwrap_or_default();
+        match base {
+            "z3" => command.args(["-in", "-smt2", &format!("-T:{}", self.seconds)]),
+            "cvc5" => command.args(["--lang", "smt2", &format!("--tlimit={}", self.seconds * 1000), "-"]),
+            _ => &mut command,
+        };
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        if let Some(mut input) = child.stdin.take() {
+            input.write_all(script.as_bytes())?;
+        }
+        let output = child.wait_with_output()?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
+impl Decide for External {
+    fn check(&mut self, terms: &Terms, conditions: &[Term]) -> Answer {
+        match self.ask(&script(terms, conditions)).as_deref().map(|s| s.lines().next().unwrap_or_default().trim()) {
+            Ok("unsat") => Answer::Never,
+            Ok("sat") => Answer::Sometimes(HashMap::new()),
+            _ => Answer::Unknown,
+        }
+    }
+}
+
+/// Writes each query to a file of its own before it is decided.
+pub struct Exporting {
+    inner: Box<dyn Decide>,
+    directory: PathBuf,
+}
+
+impl Exporting {
+    /// Files go to that directory, which must exist.
+    pub fn new(inner: Box<dyn Decide>, directory: PathBuf) -> Exporting {
+        Exporting { inner, directory }
+    }
+}
+
+impl Decide for Exporting {
+    fn check(&mut self, terms: &Terms, conditions: &[Term]) -> Answer {
+        let answer = self.inner.check(terms, conditions);
+        let number = std::fs::read_dir(&self.directory).map(|d| d.count()).unwrap_or(0);
+        let expected = match answer {
+            Answer::Never => "unsat",
+            Answer::Sometimes(_) => "sat",
+            Answer::Unknown => "unknown",
+        };
+        let text = format!("(set-info :status {expected})\n{}", script(terms, conditions));
+        // A query that cannot be written is one that nobody can re-check: that is not a proof.
+        match std::fs::write(self.directory.join(format!("query-{number:05}.smt2")), text) {
+            Ok(()) => answer,
+            Err(_) => Answer::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solver::Solver;
+
+    /// Both solvers must give the same verdict on the same questions.
+    #[test]
+    fn a_second_solver_agrees() {
+        let mut z3 = External::new("z3", 20);
+        if !z3.is_available() {
+            eprintln!("SKIPPED: a_second_solver_agrees: there is no z3 program here");
+            return;
+        }
+        let mut seed = 88172645463325252u64;
+        let mut next = move || {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            seed
+        };
+        let mut verdicts = [0; 2];
+        for _ in 0..60 {
+            let mut terms = Terms::default();
+            let mut pool = vec![terms.var(32), terms.var(32), terms.var(32)];
+            let k = next() % 40;
+            pool.push(terms.constant(32, k));
+            for _ in 0..6 {
+                let (a, b) = (pool[next() as usize % pool.len()], pool[next() as usize % pool.len()]);
+                let t = match next() % 11 {
+                    0 => terms.add(a, b),
+                    1 => terms.sub(a, b),
+                    2 => terms.and(a, b),
+                    3 => terms.or(a, b),
+                    4 => terms.xor(a, b),
+                    5 => terms.shl(a, b),
+                    6 => terms.lshr(a, b),
+                    7 => terms.ashr(a, b),
+                    8 => {
+                        let low = terms.extract(15, 0, a);
+                        terms.sign_extend(32, low)
+                    }
+                    9 => {
+                        let c = terms.slt(a, b);
+                        terms.ite(c, a, b)
+                    }
+                    _ => terms.urem(a, pool[3]),
+                };
+                pool.push(t);
+            }
+            let (a, b) = (pool[pool.len() - 1], pool[pool.len() - 2]);
+            let questions = [terms.eq(a, b), terms.ult(b, pool[0])];
+            let ours = Solver::new(100_000).check(&terms, &questions);
+            let theirs = z3.check(&terms, &questions);
+            if ours == Answer::Unknown || theirs == Answer::Unknown {
+                continue;
+            }
+            let never = |a: &Answer| *a == Answer::Never;
+            assert_eq!(never(&ours), never(&theirs), "{}", script(&terms, &questions));
+            verdicts[never(&ours) as usize] += 1;
+        }
+        assert!(verdicts.iter().sum::<i32>() > 30, "{verdicts:?}");
+    }
+}
