@@ -1,7 +1,9 @@
 //! What makes a rewrite right.
 pub mod apply;
 pub mod call;
+pub mod certificate;
 pub mod check;
+pub mod compare;
 pub mod facts;
 pub mod flow;
 pub mod liveness;

@@ -1,0 +1,120 @@
+//! Certificates survive their text form, replay, and do not hold for anything else.
+
+use karakoram_bpf::program::Program;
+use karakoram_bpf::text::asm;
+use karakoram_proof::ProverOptions;
+use karakoram_proof::apply::Prover;
+use karakoram_proof::certificate::{Certificate, CertificateError};
+use karakoram_proof::compare::{Comparison, compare};
+use karakoram_proof::solver::Backend;
+
+const BEFORE: &str = ".hook buffer=64
+    r2 = *(u8 *)(r1 + 12)
+    r3 = *(u8 *)(r1 + 13)
+    r3 <<= 8
+    r3 |= r2
+    r0 = 0
+    if r3 == 8 goto ip
+    r0 = 2
+    goto out
+ip:
+    r0 = *(u8 *)(r1 + 14)
+    r0 &= 255
+out:
+    exit
+";
+const AFTER: &str = ".hook buffer=64
+    r3 = *(u16 *)(r1 + 12)
+    if r3 == 8 goto ip
+    r0 = 2
+    exit
+ip:
+    r0 = *(u8 *)(r1 + 14)
+    exit
+";
+const WRONG: &str = ".hook buffer=64
+    r3 = *(u16 *)(r1 + 12)
+    if r3 == 9 goto ip
+    r0 = 2
+    exit
+ip:
+    r0 = *(u8 *)(r1 + 14)
+    exit
+";
+
+fn program(text: &str) -> Program {
+    asm::parse(text).expect("parses")
+}
+
+fn prover(p: &Program) -> Prover {
+    Prover::new(p, ProverOptions::default())
+}
+
+fn certificate() -> (Program, Program, Certificate) {
+    let (a, b) = (program(BEFORE), program(AFTER));
+    let Comparison::Equal(proven) = compare(&a, &b, &prover(&a)) else { panic!("they are equal") };
+    let certificate = Certificate::of(&a, &proven);
+    (a, b, certificate)
+}
+
+#[test]
+fn equal_programs_compare_equal_and_the_certificate_replays() {
+    let (a, b, certificate) = certificate();
+    let text = certificate.to_string();
+    let read = Certificate::parse(&text).expect("reads back");
+    assert_eq!(read, certificate);
+    let replayed = read.replay(&a, &b, &prover(&a)).expect("holds");
+    assert_eq!(replayed.rewrites, certificate.len());
+    assert!(replayed.rewrites > 0);
+}
+
+#[test]
+fn a_second_solver_accepts_the_certificate() {
+    let (a, b, certificate) = certificate();
+    let mut prover = prover(&a);
+    prover.backend = Backend::External { program: "z3".to_string(), seconds: 20 };
+    if std::process::Command::new("z3").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: a_second_solver_accepts_the_certificate: there is no z3 program here");
+        return;
+    }
+    certificate.replay(&a, &b, &prover).expect("holds");
+}
+
+#[test]
+fn different_programs_are_not_shown_equal() {
+    let (a, b) = (program(BEFORE), program(WRONG));
+    assert!(matches!(compare(&a, &b, &prover(&a)), Comparison::NotShown { .. }));
+}
+
+#[test]
+fn a_certificate_for_another_program_does_not_hold() {
+    let (a, _, certificate) = certificate();
+    let error = certificate.replay(&a, &program(WRONG), &prover(&a)).expect_err("must not hold");
+    assert_eq!(error, CertificateError::OtherProgram("optimized"));
+}
+
+#[test]
+fn torn_and_altered_certificates_are_refused() {
+    let (a, b, certificate) = certificate();
+    let text = certificate.to_string();
+    for cut in 0..text.len() {
+        // Without its last line a certificate is not complete.
+        if cut < text.len() - 5 {
+            assert!(Certificate::parse(&text[..cut]).is_err(), "cut at {cut}");
+        }
+    }
+    // Every byte replaced by others: never a panic, and never accepted with another result.
+    for at in 0..text.len() {
+        for byte in [b'0', b'9', b' ', b'@', b'r'] {
+            let mut bytes = text.clone().into_bytes();
+            if bytes[at] == byte {
+                continue;
+            }
+            bytes[at] = byte;
+            let Ok(altered) = String::from_utf8(bytes) else { continue };
+            if let Ok(certificate) = Certificate::parse(&altered) {
+                let _ = certificate.replay(&a, &b, &prover(&a));
+            }
+        }
+    }
+}
