@@ -38,11 +38,14 @@
 
 mod cursor;
 mod directive;
+mod draft;
 mod grammar;
+mod layout;
 mod lex;
 mod listing;
 mod parse;
 mod print;
+mod value;
 
 pub use print::{Line, Targets, condition};
 
