@@ -2,17 +2,18 @@
 //! entry, for every state that the facts allow, as far as anything after the window can tell.
 
 use crate::ProverOptions;
+use crate::call::CallResult;
 use crate::facts::{Facts, StackBytes};
 use crate::refusal::Refusal;
 use crate::region::Region;
 use crate::rewrite::{Edited, Original, Rewrite};
 use crate::solver::{Answer, Backend, Decide};
-use crate::symbolic::{Classes, Event, Leave, Memory, Run, Symbols, Touch, explore};
+use crate::symbolic::{Classes, Event, Happening, Leave, Memory, Run, Symbols, Touch, explore};
 use crate::term::Term;
 use karakoram_bpf::effects::RegSet;
 use karakoram_bpf::insn::{FuncId, InsnId, Reg};
 use karakoram_bpf::program::Program;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// What a check cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -34,6 +35,14 @@ pub fn check(
     options: ProverOptions,
     backend: &Backend,
 ) -> Result<Effort, Refusal> {
+    let whole;
+    let rewrite = match options.windows {
+        true => rewrite,
+        false => {
+            whole = of_whole_function(program, rewrite);
+            &whole
+        }
+    };
     let function = program.function(rewrite.function);
     rewrite.validate(function, &facts.flow)?;
     if rewrite.edits.iter().all(|e| e.at.clone().all(|p| !facts.is_reachable(p)))
@@ -42,11 +51,36 @@ pub fn check(
         // Nothing ever comes here, so nothing is lost; the layout before it must not fall into it.
         return check_unreachable(function, facts, rewrite);
     }
+    let (mut checker, old, new) = prepare(program, facts, rewrite, arguments, options, backend)?;
+    for a in &old {
+        for b in &new {
+            checker.pair(a, b)?;
+        }
+    }
+    Ok(Effort { pairs: old.len() * new.len(), terms: checker.symbols.terms.len(), queries: checker.queries })
+}
+
+/// The same edits with the whole function as window.
+fn of_whole_function(program: &Program, rewrite: &Rewrite) -> Rewrite {
+    let n = program.function(rewrite.function).nodes.len();
+    Rewrite { entry: 0, window: vec![0..n], ..rewrite.clone() }
+}
+
+/// Runs both sides of a rewrite.
+fn prepare<'a>(
+    program: &'a Program,
+    facts: &'a Facts,
+    rewrite: &Rewrite,
+    arguments: &'a dyn Fn(FuncId) -> RegSet,
+    options: ProverOptions,
+    backend: &'a Backend,
+) -> Result<(Checker<'a>, Vec<Run>, Vec<Run>), Refusal> {
+    let function = program.function(rewrite.function);
     if !facts.is_reachable(rewrite.entry) {
         return Err(Refusal::Malformed("the window is never reached, and not just removed"));
     }
-    let mut symbols =
-        Symbols::new(program, facts, (rewrite.entry, function.nodes[rewrite.entry].id), arguments, options);
+    let entry = (rewrite.entry, function.nodes[rewrite.entry].id);
+    let mut symbols = Symbols::new(program, facts, entry, arguments, options);
     let new_ids: HashSet<InsnId> = rewrite.edits.iter().flat_map(|e| &e.nodes).map(|n| n.id).collect();
     let edited: HashSet<InsnId> =
         rewrite.edits.iter().flat_map(|e| e.at.clone()).map(|p| function.nodes[p].id).collect();
@@ -57,14 +91,46 @@ pub fn check(
     let code = Edited::new(function, &facts.flow, rewrite);
     let start = code.place(rewrite.entry).ok_or(Refusal::Malformed("the entry lies inside an edit"))?;
     let new = explore(&mut symbols, &code, start, steps, &|_| false)?;
-    let mut checker = Checker { symbols, solver: None, backend, queries: 0, base: Vec::new() };
-    checker.base = checker.symbols.assumptions.clone();
+    Ok((Checker { symbols, solver: None, backend, queries: 0, witness: None }, old, new))
+}
+
+/// An input on which two versions of a function differ, as far as the prover's model determines it.
+/// It is a suggestion: only running both tells.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Witness {
+    /// Packet (or buffer) bytes.
+    pub packet: Vec<u8>,
+    /// Context fields: offset, size in bytes, value.
+    pub context: Vec<(u64, u32, u64)>,
+    /// Map elements that lookups find: map, key, value.
+    pub maps: Vec<(usize, Vec<u8>, Vec<u8>)>,
+    /// What differs.
+    pub what: String,
+}
+
+/// Looks for an input on which the edited function differs from the original, over all paths of the
+/// whole function.
+pub fn witness(
+    program: &Program,
+    facts: &Facts,
+    rewrite: &Rewrite,
+    arguments: &dyn Fn(FuncId) -> RegSet,
+    backend: &Backend,
+) -> Option<Witness> {
+    let rewrite = of_whole_function(program, rewrite);
+    rewrite.validate(program.function(rewrite.function), &facts.flow).ok()?;
+    let (mut checker, old, new) =
+        prepare(program, facts, &rewrite, arguments, ProverOptions::default(), backend).ok()?;
     for a in &old {
         for b in &new {
-            checker.pair(a, b)?;
+            if let Err(Refusal::Different(what)) = checker.pair(a, b)
+                && let Some(model) = checker.witness.take()
+            {
+                return Some(checker.describe_model(a, &model, what));
+            }
         }
     }
-    Ok(Effort { pairs: old.len() * new.len(), terms: checker.symbols.terms.len(), queries: checker.queries })
+    None
 }
 
 /// Removing code that no execution reaches: only positions matter, nothing may start to fall through.
@@ -93,7 +159,8 @@ struct Checker<'a> {
     solver: Option<Box<dyn Decide>>,
     backend: &'a Backend,
     queries: u64,
-    base: Vec<Term>,
+    /// A state in which the two differ, from the solver's last model.
+    witness: Option<HashMap<u32, u64>>,
 }
 
 impl Checker<'_> {
@@ -155,6 +222,64 @@ impl Checker<'_> {
         self.safety(old, new, &conditions)
     }
 
+    /// The input that a model of the unknowns stands for.
+    fn describe_model(&mut self, run: &Run, model: &HashMap<u32, u64>, what: String) -> Witness {
+        let lookup = |n: u32| model.get(&n).copied().unwrap_or(0);
+        let mut memo = HashMap::new();
+        let mut value = |symbols: &Symbols, t: Term| symbols.terms.eval(t, &lookup, &mut memo);
+        let mut witness = Witness { what, ..Witness::default() };
+        let (start, end) = self.symbols.packet_bounds();
+        if let Some(start) = start {
+            let address = value(&self.symbols, start);
+            let length = end.map(|e| value(&self.symbols, e).wrapping_sub(address)).filter(|l| *l <= 1 << 16);
+            let bytes: Vec<(u64, Term)> = self
+                .symbols
+                .initial_bytes(Region::Packet)
+                .filter(|(base, offset, _)| *base == start && *offset < 1 << 16)
+                .map(|(_, offset, t)| (offset, t))
+                .collect();
+            let needed = bytes.iter().map(|(o, _)| o + 1).max().unwrap_or(0);
+            witness.packet = vec![0; length.unwrap_or(needed).max(if end.is_none() { needed } else { 0 }) as usize];
+            for (offset, t) in bytes {
+                if let Some(byte) = witness.packet.get_mut(offset as usize) {
+                    *byte = value(&self.symbols, t) as u8;
+                }
+            }
+        }
+        let fields: Vec<_> = self.symbols.initial_fields().collect();
+        witness.context = fields.into_iter().map(|(o, s, t)| (o, s, value(&self.symbols, t))).collect();
+        witness.context.sort_unstable();
+        for (number, event) in run.events.iter().enumerate() {
+            let Happening::Call(_, call) = &event.what else { continue };
+            let (CallResult::MapValueOrNull(Some(map)), Some(result)) =
+                (call.result, self.symbols.event_result(number))
+            else {
+                continue;
+            };
+            if value(&self.symbols, result) == 0 {
+                continue;
+            }
+            let Some((address, length)) = event.reads.first().copied() else { continue };
+            let mut key = Vec::with_capacity(length as usize);
+            for i in 0..length as u64 {
+                let offset = self.symbols.terms.constant(64, i);
+                let at = self.symbols.terms.add(address, offset);
+                let byte = self.symbols.read_byte(&event.memory, Region::Stack, at);
+                key.push(byte.map_or(0, |t| value(&self.symbols, t) as u8));
+            }
+            let mut contents = vec![0u8; self.symbols.program.maps[map].value_size as usize];
+            for (base, offset, t) in self.symbols.initial_bytes(Region::MapValue(map)) {
+                if base == result
+                    && let Some(byte) = contents.get_mut(offset as usize)
+                {
+                    *byte = value(&self.symbols, t) as u8;
+                }
+            }
+            witness.maps.push((map, key, contents));
+        }
+        witness
+    }
+
     fn contradict(&mut self, conditions: &[Term]) -> bool {
         conditions.iter().any(|c| {
             let negated = self.symbols.terms.not(*c);
@@ -166,7 +291,7 @@ impl Checker<'_> {
         if self.symbols.terms.as_const(goal) == Some(1) || conditions.contains(&goal) {
             return Ok(());
         }
-        let mut query = self.base.clone();
+        let mut query = self.symbols.assumptions.clone();
         query.extend_from_slice(conditions);
         query.push(self.symbols.terms.not(goal));
         if query.iter().any(|c| self.symbols.terms.as_const(*c) == Some(0)) {
@@ -176,7 +301,10 @@ impl Checker<'_> {
         let solver = self.solver.get_or_insert_with(|| self.backend.start());
         match solver.check(&self.symbols.terms, &query) {
             Answer::Never => Ok(()),
-            Answer::Sometimes(_) => Err(Refusal::Different(what.to_string())),
+            Answer::Sometimes(model) => {
+                self.witness = Some(model);
+                Err(Refusal::Different(what.to_string()))
+            }
             Answer::Unknown => Err(Refusal::Undecided(what.to_string())),
         }
     }
@@ -325,7 +453,6 @@ impl Checker<'_> {
 }
 
 fn describe(event: &Event) -> String {
-    use crate::symbolic::Happening;
     use karakoram_bpf::helper;
     use karakoram_bpf::insn::Callee;
     match &event.what {

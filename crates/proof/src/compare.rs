@@ -3,6 +3,7 @@
 
 use crate::apply::{Proven, Prover};
 use crate::certificate::digest;
+use crate::check::{self, Witness};
 use crate::facts::Facts;
 use crate::refusal::Refusal;
 use crate::rewrite::{Edit, Rewrite};
@@ -53,6 +54,23 @@ pub fn compare(a: &Program, b: &Program, prover: &Prover) -> Comparison {
         let refusal = Refusal::Malformed("the differences could not be aligned");
         Comparison::NotShown { function: String::new(), refusal }
     }
+}
+
+/// Inputs on which the two may differ, one for each function that the prover has a model for.
+pub fn suspects(a: &Program, b: &Program, prover: &Prover) -> Vec<(FuncId, Witness)> {
+    let functions = (0..a.functions.len().min(b.functions.len())).map(|i| FuncId(i as u32));
+    functions
+        .filter_map(|function| {
+            let edits = differences(a.function(function), b.function(function));
+            if edits.is_empty() {
+                return None;
+            }
+            let facts = prover.facts(a, function);
+            let rewrite = Rewrite { function, entry: 0, window: Vec::new(), edits, rule: "compare".to_string() };
+            let witness = check::witness(a, &facts, &rewrite, &|f| prover.arguments(f), &prover.backend)?;
+            Some((function, witness))
+        })
+        .collect()
 }
 
 /// Rewrites a function of `proven` into `goal`, difference by difference, joining those that cannot

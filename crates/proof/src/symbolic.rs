@@ -474,13 +474,11 @@ impl<'a> Symbols<'a> {
         region
     }
 
-    fn may_alias(&self, a: Region, b: Region) -> bool {
-        let maps = |r: Region| if matches!(r, Region::MapValue(_)) { Region::Foreign } else { r };
-        match (self.options.memory_regions, self.options.map_tables) {
-            (false, _) => true,
-            (true, false) => maps(a).may_alias(maps(b)) && (a == b || a != Region::Stack && b != Region::Stack),
-            (true, true) => a.may_alias(b),
-        }
+    /// Whether stores to `a` must be looked at when reading `b`. Without the optimizations memory is
+    /// one table, and that regions do not overlap is left to the solver.
+    fn is_same_table(&self, a: Region, b: Region) -> bool {
+        let maps = matches!((a, b), (Region::MapValue(_), Region::MapValue(_)));
+        a.may_alias(b) || !self.options.memory_regions || maps && !self.options.map_tables
     }
 
     /// A byte of the memory that the window found, or that an event left.
@@ -544,6 +542,28 @@ impl<'a> Symbols<'a> {
         Some(self.terms.extract(8 * at + 7, 8 * at, value))
     }
 
+    /// The unknown bytes of initial memory of that region that were asked for: base, offset, value.
+    pub fn initial_bytes(&self, region: Region) -> impl Iterator<Item = (Term, u64, Term)> {
+        self.bytes.iter().filter(move |((r, ..), _)| *r == region).map(|((_, _, base, offset), t)| (*base, *offset, *t))
+    }
+
+    /// The context fields that were asked for before anything changed them: offset, size, value.
+    pub fn initial_fields(&self) -> impl Iterator<Item = (u64, u32, Term)> {
+        self.fields.iter().filter(|((epoch, ..), _)| *epoch == 0).map(|((_, offset, size), t)| (*offset, *size, *t))
+    }
+
+    /// The pointer to the first packet byte and to the end at the entry, as far as asked for.
+    pub fn packet_bounds(&self) -> (Option<Term>, Option<Term>) {
+        let field = |f| self.packet.get(&(0, f)).copied();
+        let start = field(ContextField::PacketStart).or(self.roots.get(&Root::PacketStart).copied());
+        (start, field(ContextField::PacketEnd))
+    }
+
+    /// The result of an event, when something asked for it.
+    pub fn event_result(&self, event: usize) -> Option<Term> {
+        self.results.get(&(event, 0)).copied()
+    }
+
     /// Whether a term is the frame pointer.
     pub fn is_frame(&self, base: Term) -> bool {
         self.roots.get(&Root::Frame) == Some(&base)
@@ -562,11 +582,18 @@ impl<'a> Symbols<'a> {
         address: Term,
     ) -> Result<Term, Refusal> {
         for (i, w) in writes.iter().enumerate().rev() {
-            if !self.may_alias(w.region, region) {
+            if !self.is_same_table(w.region, region) {
                 continue;
             }
-            let distance = self.terms.sub(address, w.address);
+            let mut distance = self.terms.sub(address, w.address);
             match self.terms.as_const(distance) {
+                Some(_) if !self.options.offsets => {
+                    // The distance is a number, but the solver has to find that out.
+                    let symbolic = self.variable(64, None);
+                    let known = self.terms.eq(symbolic, distance);
+                    self.assumptions.push(known);
+                    distance = symbolic;
+                }
                 Some(d) if d < w.bytes as u64 => {
                     return Ok(self.terms.extract(8 * d as u32 + 7, 8 * d as u32, w.value));
                 }
@@ -577,6 +604,10 @@ impl<'a> Symbols<'a> {
             for k in 0..w.bytes {
                 let at = self.terms.constant(64, k as u64);
                 let hit = self.terms.eq(distance, at);
+                if !w.region.may_alias(region) {
+                    let disjoint = self.terms.not(hit);
+                    self.assumptions.push(disjoint);
+                }
                 let stored = self.terms.extract(8 * k + 7, 8 * k, w.value);
                 byte = self.terms.ite(hit, stored, byte);
             }

@@ -118,3 +118,27 @@ fn torn_and_altered_certificates_are_refused() {
         }
     }
 }
+
+#[test]
+fn the_input_that_shows_a_difference_is_found() {
+    let (a, b) = (program(BEFORE), program(WRONG));
+    let suspects = karakoram_proof::compare::suspects(&a, &b, &prover(&a));
+    let [(_, witness)] = &suspects[..] else { panic!("one function differs") };
+    // The two disagree on type 8 and on type 9, and nowhere else.
+    assert!(matches!(witness.packet[12..14], [8 | 9, 0]), "{witness:?}");
+}
+
+#[test]
+fn every_memory_optimization_can_be_switched_off() {
+    let (a, b, certificate) = certificate();
+    for (memory_regions, map_tables, offsets, windows) in [
+        (true, true, true, false),
+        (true, true, false, false),
+        (true, false, false, false),
+        (false, false, false, false),
+    ] {
+        let options = ProverOptions { memory_regions, map_tables, offsets, windows };
+        let prover = Prover::new(&a, options);
+        certificate.replay(&a, &b, &prover).unwrap_or_else(|e| panic!("{options:?}: {e}"));
+    }
+}
