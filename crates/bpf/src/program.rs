@@ -245,9 +245,11 @@ impl Program {
         starts.sort_unstable();
         starts.dedup();
         let mut functions = Vec::with_capacity(starts.len());
+        let mut rest = &raw[..];
         for (n, &start) in starts.iter().enumerate() {
             let end = starts.get(n + 1).copied().unwrap_or(slots.len());
-            let body: Vec<(usize, RawInsn)> = raw.iter().copied().filter(|(s, _)| (start..end).contains(s)).collect();
+            let (body, after) = rest.split_at(rest.partition_point(|(s, _)| *s < end));
+            rest = after;
             if body.first().map(|(s, _)| *s) != Some(start) {
                 return Err(if slots.is_empty() {
                     ProgramError::Empty
@@ -256,8 +258,8 @@ impl Program {
                 });
             }
             let body: Vec<Insn<i32, FuncId>> = body
-                .into_iter()
-                .map(|(s, insn)| {
+                .iter()
+                .map(|&(s, insn)| {
                     insn.map(
                         |j| j,
                         |d| {

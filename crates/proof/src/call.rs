@@ -186,3 +186,9 @@ impl CallModel {
         model
     }
 }
+
+/// Whether looking up an element leaves no trace: in an LRU map it counts as a use, in a socket map
+/// it takes a reference.
+fn has_silent_lookup(kind: MapType) -> bool {
+    !matches!(kind, MapType::LRU_HASH | MapType::LRU_PERCPU_HASH | MapType::SOCKMAP | MapType::SOCKHASH)
+}

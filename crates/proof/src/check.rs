@@ -389,7 +389,8 @@ impl Checker<'_> {
                 }
                 continue;
             }
-            let same = |o: &&(Touch, Term, i64)| o.1 == *base && (o.0.write || !t.write);
+            // What a helper may read is no promise that it can be read: only loads and stores count.
+            let same = |o: &&(Touch, Term, i64)| o.0.direct && o.1 == *base && (o.0.write || !t.write);
             if t.region == Region::Context {
                 if !old_touches
                     .iter()
@@ -418,7 +419,7 @@ impl Checker<'_> {
             if t.region.is_shared() && t.write {
                 let torn = old_touches.iter().filter(same).any(|(o, _, at)| {
                     let old_end = at.wrapping_add(o.bytes as i64);
-                    o.direct && o.write && *at < end && old_end > *offset && !(*offset <= *at && old_end <= end)
+                    o.write && *at < end && old_end > *offset && !(*offset <= *at && old_end <= end)
                 });
                 if torn {
                     problem = Some("a store to shared memory would be torn".to_string());
