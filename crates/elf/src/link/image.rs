@@ -154,16 +154,16 @@ pub(super) fn build(object: &Object, program: FuncId, target: &Target) -> Result
     })
 }
 
-/// The program and all functions it needs, in the order in which they are first named.
+/// The program and all functions it needs, each before those that it is the first to name: the order
+/// of libbpf, so that the kernel gives both the same tag.
 fn reachable(object: &Object, program: FuncId) -> Vec<FuncId> {
-    let mut found = vec![program];
-    let mut next = 0;
-    while let Some(&id) = found.get(next) {
-        next += 1;
-        for id in lift::referred(object.program.function(id)) {
-            if !found.contains(&id) {
-                found.push(id);
-            }
+    let mut found = Vec::new();
+    let mut next = vec![program];
+    while let Some(id) = next.pop() {
+        if !found.contains(&id) {
+            found.push(id);
+            let named: Vec<FuncId> = lift::referred(object.program.function(id)).collect();
+            next.extend(named.into_iter().rev());
         }
     }
     found
