@@ -161,10 +161,8 @@ impl CallModel {
                 })),
                 _ => CallResult::Other,
             },
-            // A lookup in an LRU map counts as a use.
-            droppable: contract.droppable && !contract.args.contains(&Arg::Map)
-                || contract.droppable
-                    && definition.is_some_and(|d| !matches!(d.kind, MapType::LRU_HASH | MapType::LRU_PERCPU_HASH)),
+            droppable: contract.droppable
+                && (!contract.args.contains(&Arg::Map) || definition.is_some_and(|d| has_silent_lookup(d.kind))),
             has_contract: true,
         };
         for (i, arg) in contract.args.iter().enumerate() {
