@@ -6,6 +6,7 @@ pub mod encode;
 pub mod helper;
 pub mod hook;
 pub mod insn;
+pub mod interpreter;
 pub mod map;
 pub mod program;
 pub mod semantics;
