@@ -1,1 +1,15 @@
-//! Placeholder.
+//! Proposes smaller or faster BPF programs. Nothing here is trusted: every change is a proposal
+//! that `karakoram-proof` judges before it is applied.
+
+pub mod context;
+pub mod cost;
+mod memo;
+pub mod notes;
+pub mod passes;
+pub mod pipeline;
+pub mod proposal;
+pub mod webs;
+mod window;
+
+pub use pipeline::{Level, Options, Outcome, Progress, optimize};
+pub mod search;

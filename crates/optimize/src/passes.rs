@@ -1,0 +1,67 @@
+//! The passes. Each looks at one function and proposes; none is trusted. To add one, write a file
+//! and a line here.
+
+use crate::context::Context;
+use crate::pipeline::Level;
+use crate::proposal::Proposal;
+
+mod branch;
+mod constant;
+mod copies;
+mod dead;
+mod deletion;
+mod jumps;
+mod known;
+mod unreachable;
+
+/// When a pass has its turn: later stages only when earlier ones find nothing more.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Stage(u8);
+
+impl Stage {
+    /// The first.
+    pub const FIRST: Stage = Stage(0);
+    const SECOND: Stage = Stage(1);
+    const LAST: Stage = Stage(2);
+
+    /// The one after it.
+    pub fn next(self) -> Option<Stage> {
+        (self < Stage::LAST).then_some(Stage(self.0 + 1))
+    }
+}
+
+/// A pass.
+pub struct Pass {
+    /// Its name, the first part of its rules' names.
+    pub name: &'static str,
+    /// Lowest level that has it.
+    pub level: Level,
+    /// When it has its turn.
+    pub stage: Stage,
+    /// How many larger windows are tried when the smallest does not do.
+    pub extensions: usize,
+    /// Proposes.
+    pub propose: fn(&Context, &mut Vec<Proposal>),
+}
+
+const fn pass(
+    name: &'static str,
+    level: Level,
+    stage: Stage,
+    extensions: usize,
+    propose: fn(&Context, &mut Vec<Proposal>),
+) -> Pass {
+    Pass { name, level, stage, extensions, propose }
+}
+
+/// All passes, in the order in which they propose.
+pub const ALL: &[Pass] = &[
+    pass("unreachable", Level::O1, Stage::FIRST, 0, unreachable::propose),
+    pass("dead", Level::O1, Stage::FIRST, 0, dead::propose),
+    pass("branch", Level::O1, Stage::FIRST, 0, branch::propose),
+    pass("jumps", Level::O1, Stage::FIRST, 0, jumps::propose),
+    pass("constant", Level::O1, Stage::FIRST, 1, constant::propose),
+    pass("known", Level::O1, Stage::FIRST, 1, known::propose),
+    pass("copies", Level::O1, Stage::SECOND, 1, copies::propose),
+    pass("deletion", Level::O2, Stage::LAST, 2, deletion::propose),
+];

@@ -1,0 +1,71 @@
+//! Moves between registers: the value is computed in the target at once, or used where it is.
+
+use crate::context::Context;
+use crate::proposal::{Proposal, edits};
+use crate::webs::Web;
+use karakoram_bpf::insn::*;
+use karakoram_bpf::program::Node;
+use std::collections::BTreeMap;
+
+/// Webs with more members are left alone.
+const MAX_MEMBERS: usize = 48;
+
+pub(super) fn propose(context: &Context, out: &mut Vec<Proposal>) {
+    for p in (0..context.len()).filter(|p| context.facts.is_reachable(*p) && !context.is_patched(*p)) {
+        let Insn::Mov { dst, src: Operand::Reg(src), .. } = *context.insn(p) else { continue };
+        if dst == src {
+            continue;
+        }
+        if let Some(web) = context.webs().defined(p, dst) {
+            out.extend(rename(context, p, web, dst, src, "copies/use-source"));
+        }
+        if let Some(web) = context.webs().used(p, src) {
+            out.extend(rename(context, p, web, src, dst, "copies/compute-in-target"));
+        }
+    }
+}
+
+/// Moves a web to another register and drops the move at `p`.
+fn rename(context: &Context, p: usize, web: &Web, from: Reg, to: Reg, rule: &'static str) -> Option<Proposal> {
+    if web.fixed || web.definitions.len() + web.uses.len() > MAX_MEMBERS || to == Reg::FP && web.definitions.len() > 1 {
+        return None;
+    }
+    let mut changes: BTreeMap<usize, Option<Node>> = BTreeMap::new();
+    for &q in web.definitions.iter().chain(&web.uses) {
+        let (is_definition, is_use) = (web.definitions.binary_search(&q).is_ok(), web.uses.binary_search(&q).is_ok());
+        let insn = renamed(context.insn(q), from, to, is_definition, is_use);
+        let is_copy = matches!(insn, Insn::Mov { dst, src: Operand::Reg(src), .. } if dst == src);
+        changes.insert(q, (!is_copy).then(|| context.instead(q, insn)));
+    }
+    changes.insert(p, None);
+    let first = *changes.keys().next()?;
+    Some(Proposal::new(rule, edits(changes.into_iter().collect())).since(first.min(p)))
+}
+
+/// An instruction with its reads or writes of one register moved to another.
+pub(super) fn renamed(insn: &Insn, from: Reg, to: Reg, definition: bool, used: bool) -> Insn {
+    let d = |r: Reg| if r == from && definition { to } else { r };
+    let u = |r: Reg| if r == from && used { to } else { r };
+    let both = |r: Reg| if r == from && (definition || used) { to } else { r };
+    let o = |src: Operand| match src {
+        Operand::Reg(r) => Operand::Reg(u(r)),
+        imm => imm,
+    };
+    match *insn {
+        Insn::Alu { width, op, dst, src } => Insn::Alu { width, op, dst: both(dst), src: o(src) },
+        Insn::Mov { width, dst, src } => Insn::Mov { width, dst: d(dst), src: o(src) },
+        Insn::MovSx { width, bits, dst, src } => Insn::MovSx { width, bits, dst: d(dst), src: u(src) },
+        Insn::Neg { width, dst } => Insn::Neg { width, dst: both(dst) },
+        Insn::Endian { order, bits, dst } => Insn::Endian { order, bits, dst: both(dst) },
+        Insn::LoadImm { dst, value } => Insn::LoadImm { dst: d(dst), value },
+        Insn::Load { size, signed, dst, base, off } => Insn::Load { size, signed, dst: d(dst), base: u(base), off },
+        Insn::Store { size, base, off, src } => Insn::Store { size, base: u(base), off, src: o(src) },
+        Insn::Atomic { op, fetch, size, base, off, src } => {
+            Insn::Atomic { op, fetch, size, base: u(base), off, src: both(src) }
+        }
+        Insn::LoadAcquire { size, dst, base, off } => Insn::LoadAcquire { size, dst: d(dst), base: u(base), off },
+        Insn::StoreRelease { size, base, off, src } => Insn::StoreRelease { size, base: u(base), off, src: u(src) },
+        Insn::Branch { width, cond, dst, src, target } => Insn::Branch { width, cond, dst: u(dst), src: o(src), target },
+        other => other,
+    }
+}

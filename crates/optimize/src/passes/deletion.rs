@@ -1,0 +1,29 @@
+//! Tries to leave out each instruction, and each pair of neighbours, and lets the prover decide.
+
+use crate::context::Context;
+use crate::proposal::{Proposal, edits};
+use karakoram_bpf::insn::Insn;
+
+pub(super) fn propose(context: &Context, out: &mut Vec<Proposal>) {
+    let candidate = |p: usize| context.facts.is_reachable(p) && !context.is_patched(p) && may_go(context, p);
+    for p in (0..context.len()).filter(|p| candidate(*p)) {
+        out.push(Proposal::new("deletion/one", edits(vec![(p, None)])));
+        let is_pair = p + 1 < context.len() && context.facts.flow.predecessors[p + 1] == [p] && candidate(p + 1);
+        if is_pair {
+            out.push(Proposal::new("deletion/two", edits(vec![(p, None), (p + 1, None)])));
+        }
+    }
+}
+
+/// Whether leaving it out is not hopeless from the start.
+fn may_go(context: &Context, p: usize) -> bool {
+    match context.insn(p) {
+        Insn::Call(_) | Insn::Exit | Insn::Jump { .. } | Insn::MayGoto { .. } | Insn::LegacyLoad { .. } => false,
+        Insn::Atomic { .. } | Insn::LoadAcquire { .. } | Insn::StoreRelease { .. } => false,
+        // Without the first definition of a register its reader has nothing to read.
+        Insn::Mov { dst, .. } | Insn::LoadImm { dst, .. } => {
+            context.state(p).is_some_and(|s| s.regs[dst.index()].kind != karakoram_proof::facts::Kind::Uninit)
+        }
+        _ => true,
+    }
+}

@@ -1,0 +1,153 @@
+//! The search for shorter stretches of code that no rule knows.
+//!
+//! Short windows of a function are run on a few concrete states that the facts allow at their entry;
+//! candidates, shortest first, are run on the same states, and one that comes to the same end is put
+//! to the prover. Nothing here is trusted: a proposal counts only when the prover says so again when
+//! it is applied.
+
+pub mod budget;
+pub mod case;
+pub mod enumerate;
+pub mod finish;
+pub mod machine;
+pub mod random;
+pub mod vocabulary;
+pub mod window;
+
+pub use budget::Budget;
+
+use enumerate::{Limits, Next, enumerate};
+use karakoram_bpf::insn::{FuncId, Insn, InsnId};
+use karakoram_bpf::program::{Function, Node, Program};
+use karakoram_proof::apply::Prover;
+use karakoram_proof::facts::Facts;
+use karakoram_proof::rewrite::Rewrite;
+use std::ops::Range;
+use vocabulary::{Isa, Vocabulary};
+use window::Window;
+
+/// How to search.
+#[derive(Clone, Debug)]
+pub struct SearchOptions {
+    /// Same seed, same proposals.
+    pub seed: u64,
+    /// Layout positions that windows must lie in; see [`window::positions_of_slots`].
+    pub within: Option<Range<usize>>,
+    /// Concrete states that each candidate is run on.
+    pub cases: usize,
+    /// Longest replacement in slots.
+    pub longest: usize,
+    /// Candidates to be evaluated for one window.
+    pub candidates_per_window: u64,
+    /// Questions to the prover for one window.
+    pub judgements_per_window: u64,
+}
+
+impl Default for SearchOptions {
+    fn default() -> SearchOptions {
+        SearchOptions {
+            seed: 0,
+            within: None,
+            cases: 16,
+            longest: 3,
+            candidates_per_window: 60_000,
+            judgements_per_window: 6,
+        }
+    }
+}
+
+/// Name of the search in reports.
+pub const RULE: &str = "search";
+
+/// Proposes shorter replacements for disjoint windows of a function. Each was judged right by the
+/// prover against these facts.
+pub fn propose(
+    program: &Program,
+    function: FuncId,
+    facts: &Facts,
+    prover: &Prover,
+    budget: &mut Budget,
+    options: &SearchOptions,
+) -> Vec<Rewrite> {
+    let code = program.function(function);
+    let isa = Isa::of(code);
+    let mut taken = vec![false; code.nodes.len()];
+    let mut proposals: Vec<Rewrite> = Vec::new();
+    let mut fresh = code.fresh_id().0;
+    for window in window::choose(program, function, facts, options.within.as_ref()) {
+        if budget.is_over() {
+            break;
+        }
+        if taken[window.range.clone()].contains(&true) {
+            continue;
+        }
+        let searcher = Searcher { program, facts, prover, options, isa, fresh };
+        if let Some(rewrite) = searcher.search(&window, budget) {
+            taken[window.range.clone()].fill(true);
+            fresh += rewrite.edits.iter().map(|e| e.nodes.len() as u32).sum::<u32>();
+            proposals.push(rewrite);
+        }
+    }
+    proposals
+}
+
+struct Searcher<'a> {
+    program: &'a Program,
+    facts: &'a Facts,
+    prover: &'a Prover,
+    options: &'a SearchOptions,
+    isa: Isa,
+    fresh: u32,
+}
+
+impl Searcher<'_> {
+    fn search(&self, window: &Window, budget: &mut Budget) -> Option<Rewrite> {
+        let cases = case::cases(self.program, self.facts, window, self.options.cases, self.options.seed)?;
+        if window.branch.is_some() && cases.iter().all(|c| c.taken == cases[0].taken) {
+            // Any branch would do on these.
+            return None;
+        }
+        let vocabulary = Vocabulary::of(self.facts, window, self.isa);
+        let slots = self.options.longest.min(window.slots - 1);
+        let limits = Limits { slots, candidates: self.options.candidates_per_window.min(budget.candidates) };
+        let mut found = None;
+        let mut questions = self.options.judgements_per_window.min(budget.judgements);
+        let evaluated = enumerate(window, &cases, &vocabulary, limits, &mut |insns| {
+            let rewrite = self.rewrite(window, insns);
+            budget.judged();
+            questions = questions.saturating_sub(1);
+            if self.prover.judge(self.program, self.facts, &rewrite).is_ok() {
+                found = Some(rewrite);
+            }
+            if found.is_some() || questions == 0 { Next::Stop } else { Next::Continue }
+        });
+        budget.evaluated(evaluated);
+        found
+    }
+
+    fn rewrite(&self, window: &Window, insns: &[Insn]) -> Rewrite {
+        let nodes = name(self.program.function(window.function), window, insns, self.fresh);
+        Rewrite::of_range(window.function, window.range.clone(), nodes, RULE)
+    }
+}
+
+/// Gives a replacement identities: instructions that stay keep theirs, in order, with what hangs on it.
+fn name(function: &Function, window: &Window, insns: &[Insn], fresh: u32) -> Vec<Node> {
+    let old = &function.nodes[window.range.clone()];
+    let mut from = 0;
+    let mut nodes = Vec::with_capacity(insns.len());
+    for (i, insn) in insns.iter().enumerate() {
+        // The first may be the target of jumps, so it stays the first or goes.
+        let least = from.max((i > 0) as usize);
+        let kept = (least..old.len()).find(|k| old[*k].insn == *insn && (i > 0 || *k == 0));
+        let id = match kept {
+            Some(k) => {
+                from = k + 1;
+                old[k].id
+            }
+            None => InsnId(fresh + i as u32),
+        };
+        nodes.push(Node { id, insn: *insn, patched_at_load: false });
+    }
+    nodes
+}

@@ -1,0 +1,119 @@
+//! Windows for proposals: the smallest that may do, then larger ones.
+
+use crate::context::Context;
+use crate::proposal::Proposal;
+use karakoram_proof::rewrite::Rewrite;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// Largest window that is tried, in instructions; more is slow and rarely better.
+const MAX_WINDOW: usize = 400;
+
+/// How far windows are extended backwards at most, in blocks.
+const MAX_EXTENSION: usize = 6;
+
+/// The rewrites to try for a proposal, smallest window first.
+pub fn rewrites(context: &Context, proposal: &Proposal, extensions: usize) -> Vec<Rewrite> {
+    let mut tried: Vec<Rewrite> = Vec::new();
+    for start in starts(context, proposal.from, extensions) {
+        if let Some(rewrite) = rewrite(context, proposal, start)
+            && tried.last() != Some(&rewrite)
+        {
+            tried.push(rewrite);
+        }
+    }
+    tried
+}
+
+/// Where windows may begin: at the position itself, at its block, at blocks that dominate it.
+fn starts(context: &Context, from: usize, extensions: usize) -> Vec<usize> {
+    let mut starts = vec![from];
+    let mut block = context.facts.flow.block_of[from];
+    for _ in 0..extensions.min(MAX_EXTENSION) {
+        let start = context.facts.flow.blocks[block].start;
+        if starts.last() != Some(&start) {
+            starts.push(start);
+        }
+        let above = context.dominators()[block];
+        if above == block {
+            break;
+        }
+        block = above;
+    }
+    starts.truncate(extensions + 1);
+    starts
+}
+
+fn rewrite(context: &Context, proposal: &Proposal, start: usize) -> Option<Rewrite> {
+    let edits = proposal.edits.iter().map(|e| e.at.clone());
+    let mut members: BTreeSet<usize> = edits.clone().flatten().collect();
+    let entry = closure(context, &mut members, start)?;
+    members.extend(proposal.needs.iter().cloned().flatten());
+    (members.len() <= MAX_WINDOW).then(|| Rewrite {
+        function: context.id,
+        entry,
+        window: ranges(&members),
+        edits: proposal.edits.clone(),
+        rule: proposal.rule.to_string(),
+    })
+}
+
+/// Adds everything between `start` and the members, so that control can only come in at the start.
+/// Where `start` does not dominate the members, their nearest common dominator takes its place.
+fn closure(context: &Context, members: &mut BTreeSet<usize>, start: usize) -> Option<usize> {
+    let flow = &context.facts.flow;
+    let top = members.iter().map(|p| flow.block_of[*p]).fold(flow.block_of[start], |a, b| common(context, a, b));
+    let entry = if flow.block_of[start] == top {
+        start.min(members.iter().copied().filter(|p| flow.block_of[*p] == top).min().unwrap_or(start))
+    } else {
+        // The block's last instruction decides which way to go.
+        let last = flow.blocks[top].end - 1;
+        members.iter().copied().filter(|p| flow.block_of[*p] == top).min().unwrap_or(last)
+    };
+    let mut pending: Vec<usize> = members.iter().copied().collect();
+    members.insert(entry);
+    while let Some(p) = pending.pop() {
+        if p == entry {
+            continue;
+        }
+        for q in &flow.predecessors[p] {
+            if members.insert(*q) {
+                pending.push(*q);
+            }
+        }
+        if p == 0 || members.len() > MAX_WINDOW {
+            return None;
+        }
+    }
+    Some(entry)
+}
+
+/// The nearest block that dominates both.
+fn common(context: &Context, a: usize, b: usize) -> usize {
+    if a == b {
+        return a;
+    }
+    let idom = context.dominators();
+    let mut above_a = BTreeSet::from([a]);
+    let mut at = a;
+    while idom[at] != at {
+        at = idom[at];
+        above_a.insert(at);
+    }
+    let mut at = b;
+    while !above_a.contains(&at) && idom[at] != at {
+        at = idom[at];
+    }
+    at
+}
+
+fn ranges(members: &BTreeSet<usize>) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for &p in members {
+        match ranges.last_mut() {
+            Some(last) if last.end == p => last.end += 1,
+            _ => ranges.push(p..p + 1),
+        }
+    }
+    ranges
+}
