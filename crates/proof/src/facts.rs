@@ -253,6 +253,8 @@ pub struct Facts {
     pub live_stack: Vec<StackBytes>,
     /// Whether a pointer into the frame was stored where others can follow it.
     pub stack_escapes: bool,
+    /// Whether the frame itself may hold pointers into the frame.
+    pub frame_holds_pointers: bool,
     /// Hook of the function, for the meaning of context fields.
     pub hook: Option<Hook>,
 }
@@ -273,13 +275,17 @@ impl Facts {
             flow: &flow,
             hook,
             escapes: false,
+            spills: false,
             here: 0,
             state: entry_state(hook),
             touched: Vec::new(),
         };
         let mut entries = analysis.fixpoint();
-        if analysis.escapes {
-            // What escaped anywhere may be followed anywhere: once more under that assumption.
+        // What escaped or was spilled anywhere may be met anywhere: again under that assumption,
+        // which may in turn show another escape.
+        let mut assumed = (false, false);
+        while assumed != (analysis.escapes, analysis.spills) {
+            assumed = (analysis.escapes, analysis.spills);
             entries = analysis.fixpoint();
         }
         let n = flow.block_of.len();
@@ -295,10 +301,10 @@ impl Facts {
                 touched[position] = std::mem::take(&mut analysis.touched);
             }
         }
-        let escapes = analysis.escapes;
+        let (escapes, spills) = (analysis.escapes, analysis.spills);
         let live = crate::liveness::registers(program, function, &flow, arguments);
         let live_stack = crate::liveness::stack(&flow, &touched);
-        Facts { flow, before, live, live_stack, stack_escapes: escapes, hook }
+        Facts { flow, before, live, live_stack, stack_escapes: escapes, frame_holds_pointers: spills, hook }
     }
 
     /// Whether some execution may come to that position.
@@ -349,6 +355,8 @@ struct Analysis<'a> {
     flow: &'a Flow,
     hook: Option<Hook>,
     escapes: bool,
+    /// Whether a pointer into the frame was stored in the frame, or may have been.
+    spills: bool,
     here: usize,
     state: State,
     touched: Vec<Touched>,
@@ -441,13 +449,13 @@ impl Analysis<'_> {
             self.touch(None, Mode::ReadWrite);
             self.state.kill_stack(None);
             if effects.reads.iter().any(|r| self.state.regs[r.index()].may_be_stack()) {
-                self.escapes = true;
+                (self.escapes, self.spills) = (true, true);
             }
         } else if effects.reads_memory {
             self.touch(None, Mode::Read);
         }
         let tainted = self.escapes
-            || effects.reads_memory
+            || effects.reads_memory && self.spills
             || effects.reads.iter().any(|r| self.state.regs[r.index()].may_be_stack());
         for r in effects.writes.iter() {
             let fact = if tainted { Fact::unknown(Range::FULL) } else { Fact::scalar(Range::FULL) };
@@ -491,6 +499,9 @@ impl Analysis<'_> {
     }
 
     fn write_memory(&mut self, address: &Fact, size: Size, value: Option<&Fact>) {
+        if value.is_none_or(Fact::may_be_stack) && self.reaches_stack(address) {
+            self.spills = true;
+        }
         if let Some(offset) = self.access(address, size.bytes(), Mode::Write) {
             self.state.kill_stack(Some((offset, offset + size.bytes() as i64)));
             if let (Ok(at @ -512..0), Some(value)) = (i16::try_from(offset), value) {
@@ -509,7 +520,8 @@ impl Analysis<'_> {
 
     fn loaded(&self, address: &Fact, size: Size) -> Fact {
         let range = Range::of_bits(size.bits());
-        if self.reaches_stack(address) || self.escapes { Fact::unknown(range) } else { Fact::scalar(range) }
+        let tainted = self.escapes || self.spills && self.reaches_stack(address);
+        if tainted { Fact::unknown(range) } else { Fact::scalar(range) }
     }
 
     fn call(&mut self, callee: Callee<FuncId>) {
@@ -537,6 +549,10 @@ impl Analysis<'_> {
                 }
                 _ => {}
             }
+        }
+        // A callee without contract that gets at the frame may leave pointers into it there.
+        if !model.has_contract && self.touched.iter().any(|t| t.mode != Mode::Read) {
+            self.spills = true;
         }
         if self.escapes && model.shared != Effect::None {
             self.touch(None, Mode::ReadWrite);
@@ -657,7 +673,7 @@ impl Machine for Analysis<'_> {
     fn load(&mut self, address: &Fact, size: Size) -> Result<Fact, Infallible> {
         if let Some(offset) = self.access(address, size.bytes(), Mode::Read) {
             let stored = i16::try_from(offset).ok().and_then(|o| self.state.stack.get(&(o, size.bytes() as u8)));
-            return Ok(stored.copied().unwrap_or(Fact::unknown(Range::of_bits(size.bits()))));
+            return Ok(stored.copied().unwrap_or_else(|| self.loaded(address, size)));
         }
         if address.root == Some(Root::Context) {
             let field = self.hook.and_then(|h| h.context_field(address.delta as i64, size.bytes()));
@@ -691,8 +707,9 @@ impl Machine for Analysis<'_> {
             None if self.reaches_stack(address) => self.state.kill_stack(None),
             None => {}
         }
-        if address.region() != Region::Stack && operand.may_be_stack() {
-            self.escapes = true;
+        if operand.may_be_stack() {
+            self.escapes |= address.region() != Region::Stack;
+            self.spills |= self.reaches_stack(address);
         }
         Ok(old)
     }

@@ -515,7 +515,7 @@ impl<'a> Symbols<'a> {
             }
         }
         let tag = match region {
-            Region::Stack | Region::Any => Some(Region::Any),
+            Region::Stack | Region::Any if facts.frame_holds_pointers => Some(Region::Any),
             _ if facts.stack_escapes => Some(Region::Any),
             _ => None,
         };
@@ -959,7 +959,8 @@ impl Executor<'_, '_, '_> {
         let changed = if effects.writes_memory { touched } else { Classes::default() };
         let what = Happening::Patched(self.node.id, self.node.insn);
         let number = self.event(what, arguments, touched, changed, vec![]);
-        let region = (tainted || effects.reads_memory).then_some(Region::Any);
+        let region =
+            (tainted || effects.reads_memory && self.symbols.facts.frame_holds_pointers).then_some(Region::Any);
         for r in effects.writes.iter() {
             self.run.regs[r.index()] = Some(self.symbols.result(number, r.index() as u32, 64, region));
         }
@@ -1158,7 +1159,8 @@ impl Executor<'_, '_, '_> {
             changed.stack = true;
         }
         let number = self.event(what, arguments, changed, changed, vec![]);
-        let tag = (changed.stack || self.symbols.facts.stack_escapes).then_some(Region::Any);
+        let facts = self.symbols.facts;
+        let tag = (changed.stack && facts.frame_holds_pointers || facts.stack_escapes).then_some(Region::Any);
         let old = self.symbols.result(number, 0, size.bits(), tag);
         Ok(self.symbols.terms.zero_extend(64, old))
     }
