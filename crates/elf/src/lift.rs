@@ -4,9 +4,9 @@ use crate::btf::Btf;
 use crate::btf::ext::{BtfExt, Table};
 use crate::code::{self, SLOT_BYTES, Stretch};
 use crate::container::Container;
-use crate::maps::{self, MapOrigin, ObjectMap};
+use crate::maps::{MapOrigin, ObjectMap};
 use crate::relocation::{self, Relocation, RelocationTable};
-use crate::symbol::{Symbol, Symbols};
+use crate::symbol::{Symbol, SymbolKind, Symbols};
 use karakoram_bpf::encode::{self, Slot};
 use karakoram_bpf::hook::{Hook, ProgramType};
 use karakoram_bpf::insn::{Callee, FuncId, Imm64, Insn, InsnId, MapRef, RawInsn};
@@ -275,7 +275,10 @@ impl Site<'_> {
         if let Some(map) = data {
             return Ok(Imm64::MapValue(MapRef::Index(map as i32), offset as u32));
         }
-        match maps::at(maps, section, offset).filter(|m| maps[*m].range.start == offset) {
+        // Loaders know a map by its symbol and do not look at the addend; the section's symbol, which
+        // compilers use for static variables, says nothing without it.
+        let offset = if symbol.kind == SymbolKind::Section { offset } else { symbol.value };
+        match maps.iter().position(|m| m.section == section && m.range.start == offset) {
             Some(map) => Ok(Imm64::Map(MapRef::Index(map as i32))),
             None => self.fail(format_args!(
                 "uses {} in section {}, which is no map, data or code that is understood",

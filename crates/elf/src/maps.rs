@@ -62,8 +62,3 @@ pub(crate) fn collect(container: &Container, symbols: &Symbols, btf: Option<&Btf
     }
     Ok(maps)
 }
-
-/// Position of the map that a byte of a section belongs to.
-pub(crate) fn at(maps: &[ObjectMap], section: usize, offset: u64) -> Option<usize> {
-    maps.iter().position(|m| m.section == section && m.range.contains(&offset))
-}

@@ -20,6 +20,10 @@ pub mod kind {
     pub const NODYLD32: u32 = 4;
     /// The constant of a call; in data of old compilers, four bytes.
     pub const CALL: u32 = 10;
+    /// Four bytes of data, in objects of binutils before 2.42.
+    pub const GNU_DATA32: u32 = 11;
+    /// Eight bytes of data, in objects of binutils before 2.42.
+    pub const GNU_DATA64: u32 = 12;
 }
 
 /// One entry. The addend is in the relocated bytes themselves.
@@ -37,8 +41,8 @@ impl Relocation {
     /// Bytes that it covers when it lies in data.
     pub fn data_width(&self) -> Option<usize> {
         match self.kind {
-            kind::IMM64 | kind::ABS64 => Some(8),
-            kind::ABS32 | kind::NODYLD32 | kind::CALL => Some(4),
+            kind::IMM64 | kind::ABS64 | kind::GNU_DATA64 => Some(8),
+            kind::ABS32 | kind::NODYLD32 | kind::CALL | kind::GNU_DATA32 => Some(4),
             _ => None,
         }
     }

@@ -93,6 +93,8 @@ pub struct BtfExt {
     header: Vec<u8>,
     /// Tables in file order; absent ones are left out.
     pub tables: Vec<Records>,
+    /// Bytes after the tables, which gcc writes.
+    rest: Vec<u8>,
 }
 
 impl BtfExt {
@@ -129,10 +131,7 @@ impl BtfExt {
             at = range.end;
             tables.push(Records::parse(table, bytes, range)?);
         }
-        if at != bytes.len() {
-            return bad("the extension has bytes after its tables");
-        }
-        Ok(BtfExt { header: header.to_vec(), tables })
+        Ok(BtfExt { header: header.to_vec(), tables, rest: bytes[at..].to_vec() })
     }
 
     /// The section's bytes. `place` of a record need not be right.
@@ -154,6 +153,7 @@ impl BtfExt {
             let len = (out.len() - start) as u32;
             put(&mut out, field + 4, &len.to_le_bytes());
         }
+        out.extend(&self.rest);
         out
     }
 

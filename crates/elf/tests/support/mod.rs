@@ -8,20 +8,14 @@ use std::process::Command;
 pub fn compile(name: &str, options: &[&str]) -> Vec<u8> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name);
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang-19".into());
-    let tag = format!("{name}{}", options.concat());
-    let out = std::env::temp_dir().join(format!("karakoram-elf-{}-{tag}.o", std::process::id()));
-    let status = Command::new(&clang)
-        .args(["-O2", "-target", "bpf", "-Wno-everything", "-c"])
+    let output = Command::new(&clang)
+        .args(["-O2", "-target", "bpf", "-Wno-everything", "-c", "-o", "-"])
         .args(options)
         .arg(&source)
-        .arg("-o")
-        .arg(&out)
-        .status()
+        .output()
         .unwrap_or_else(|e| panic!("{clang} is needed for this test (set CLANG to use another one): {e}"));
-    assert!(status.success(), "{clang} does not compile {name}");
-    let bytes = std::fs::read(&out).expect("the compiler wrote the object");
-    let _ = std::fs::remove_file(out);
-    bytes
+    assert!(output.status.success(), "{clang} on {name}: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
 }
 
 /// The programs of `tests/programs`, at all levels of the instruction set, with types and without.

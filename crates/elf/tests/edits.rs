@@ -1,0 +1,198 @@
+//! What becomes of relocations, symbols, lines and CO-RE records when code is edited.
+
+mod support;
+
+use karakoram_bpf::insn::{Callee, FuncId, Imm64, Insn, InsnId, MapRef, Operand, Reg, Width};
+use karakoram_bpf::program::{Function, Node, Program};
+use karakoram_elf::btf::ext::{BtfExt, Table};
+use karakoram_elf::container::Container;
+use karakoram_elf::{ElfError, Object};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+fn everything() -> Object {
+    Object::parse(support::compile("everything.c", &["-mcpu=v3", "-g"])).unwrap()
+}
+
+fn new(function: &Function, insn: Insn) -> Node {
+    Node { id: function.fresh_id(), insn, patched_at_load: false }
+}
+
+fn function<'a>(program: &'a mut Program, name: &str) -> &'a mut Function {
+    program.functions.iter_mut().find(|f| f.name == name).unwrap()
+}
+
+/// Writes and reads again; the instructions must be the same.
+fn rewritten(object: &Object, program: &Program) -> (Object, Vec<u8>) {
+    let bytes = object.rewrite(program).unwrap();
+    let again = Object::parse(bytes.clone()).unwrap();
+    for (a, b) in program.functions.iter().zip(&again.program().functions) {
+        assert_eq!(a.raw().unwrap(), b.raw().unwrap(), "{}", a.name);
+        assert_eq!((&a.name, &a.section, &a.entry), (&b.name, &b.section, &b.entry));
+    }
+    assert_eq!(program.maps, again.program().maps);
+    (again, bytes)
+}
+
+/// Offsets of the records about one function, from its start, in slots.
+fn records(bytes: &[u8], object: &Object, table: Table, name: &str) -> Vec<u64> {
+    let container = Container::parse(bytes).unwrap();
+    let ext = BtfExt::parse(&container.sections[container.find(".BTF.ext").unwrap()].data).unwrap();
+    let symbol = object.symbols().entries.iter().find(|s| s.name == name && s.size > 0).unwrap();
+    let section = &container.sections[symbol.section.unwrap()].name;
+    let inside = |at: &u64| (symbol.value..symbol.value + symbol.size).contains(at);
+    let all = ext.records(table, object.btf().unwrap(), section).map(|r| r.offset() as u64);
+    all.filter(inside).map(|at| (at - symbol.value) / 8).collect()
+}
+
+#[test]
+fn references_may_be_copied() {
+    let object = everything();
+    let mut program = object.program().clone();
+    for function in &mut program.functions {
+        let is_reference = |n: &Node| matches!(n.insn, Insn::LoadImm { value, .. } if !matches!(value, Imm64::Value(_)));
+        let copies: Vec<usize> = (0..function.nodes.len()).filter(|i| is_reference(&function.nodes[*i])).collect();
+        for at in copies.into_iter().rev() {
+            let copy = new(function, function.nodes[at].insn);
+            function.nodes.insert(at, copy);
+        }
+    }
+    rewritten(&object, &program);
+}
+
+#[test]
+fn references_that_the_input_does_not_have_are_made() {
+    let object = everything();
+    let mut program = object.program().clone();
+    let maps = program.maps.len() as i32;
+    let functions = program.functions.len() as u32;
+    let function = function(&mut program, "nested");
+    for map in 0..maps {
+        let is_data = object.program().maps[map as usize].initial.is_some();
+        let map = MapRef::Index(map);
+        let value = if is_data { Imm64::MapValue(map, 3) } else { Imm64::Map(map) };
+        let node = new(function, Insn::LoadImm { dst: Reg::R6, value });
+        function.nodes.insert(1, node);
+    }
+    for callee in 0..functions {
+        let call = new(function, Insn::Call(Callee::Local(FuncId(callee))));
+        function.nodes.insert(1, call);
+        let address = new(function, Insn::LoadImm { dst: Reg::R6, value: Imm64::Function(FuncId(callee)) });
+        function.nodes.insert(1, address);
+    }
+    rewritten(&object, &program);
+}
+
+#[test]
+fn deleted_code_takes_its_records_along() {
+    let object = everything();
+    let mut program = object.program().clone();
+    // Nothing but `r0 = 0; exit` remains of one function; the others move up.
+    let fields = function(&mut program, "fields");
+    let patched = fields.nodes.iter().filter(|n| n.patched_at_load).count();
+    assert!(patched > 0);
+    let last = fields.nodes.len() - 1;
+    fields.nodes.drain(..last - 1);
+    let (again, bytes) = rewritten(&object, &program);
+    assert_eq!(records(&bytes, &again, Table::Relocations, "fields"), []);
+    assert_eq!(records(&bytes, &again, Table::Functions, "fields"), [0]);
+    assert_eq!(records(&bytes, &again, Table::Lines, "fields")[0], 0, "the first instruction has a line");
+    let size = |o: &Object| o.symbols().entries.iter().find(|s| s.name == "fields").unwrap().size;
+    assert_eq!(size(&again), 16);
+    assert!(bytes.len() < object.to_bytes().len());
+}
+
+#[test]
+fn the_first_instruction_keeps_a_line() {
+    let object = everything();
+    let before = records(&object.to_bytes(), &object, Table::Lines, "scale");
+    assert_eq!(before[0], 0);
+    let mut program = object.program().clone();
+    let scale = function(&mut program, "scale");
+    let nop = new(scale, Insn::Mov { width: Width::W64, dst: Reg::R1, src: Operand::Reg(Reg::R1) });
+    scale.nodes.insert(0, nop);
+    let (again, bytes) = rewritten(&object, &program);
+    let after = records(&bytes, &again, Table::Lines, "scale");
+    assert_eq!(after[0], 0);
+    assert!(after.is_sorted_by(|a, b| a < b), "{after:?}");
+    assert_eq!(after[1], 1, "the instruction that was first keeps its own");
+}
+
+#[test]
+fn moved_code_keeps_its_lines() {
+    let object = everything();
+    let mut program = object.program().clone();
+    let nested = function(&mut program, "nested");
+    // The first two instructions change places.
+    nested.nodes.swap(0, 1);
+    let (again, bytes) = rewritten(&object, &program);
+    let lines = records(&bytes, &again, Table::Lines, "nested");
+    assert_eq!(lines[0], 0);
+    assert!(lines.is_sorted_by(|a, b| a < b), "{lines:?}");
+}
+
+#[test]
+fn instructions_patched_at_load_may_move_but_not_change() {
+    let object = everything();
+    let mut program = object.program().clone();
+    let fields = function(&mut program, "fields");
+    let at = fields.nodes.iter().position(|n| n.patched_at_load).unwrap();
+    let slots: usize = fields.nodes[..at].iter().map(|n| n.insn.slots()).sum();
+    let nop = new(fields, Insn::Mov { width: Width::W64, dst: Reg::R1, src: Operand::Reg(Reg::R1) });
+    fields.nodes.insert(0, nop);
+    let (again, bytes) = rewritten(&object, &program);
+    assert_eq!(records(&bytes, &again, Table::Relocations, "fields")[0], slots as u64 + 1);
+
+    let mut altered = object.program().clone();
+    let fields = function(&mut altered, "fields");
+    fields.nodes[at].insn = Insn::Mov { width: Width::W64, dst: Reg::R1, src: Operand::Imm(0) };
+    assert!(matches!(object.rewrite(&altered), Err(ElfError::Unwritable(_))));
+
+    let mut copied = object.program().clone();
+    let fields = function(&mut copied, "fields");
+    let copy = Node { id: fields.fresh_id(), ..fields.nodes[at].clone() };
+    fields.nodes.insert(at, copy);
+    assert!(matches!(object.rewrite(&copied), Err(ElfError::Unwritable(_))));
+}
+
+#[test]
+fn programs_of_other_objects_are_refused() {
+    let object = everything();
+    let mut program = object.program().clone();
+    program.functions.pop();
+    assert!(matches!(object.rewrite(&program), Err(ElfError::Unwritable(_))));
+    let mut program = object.program().clone();
+    program.functions[0].nodes[0].insn = Insn::Jump { target: InsnId(100_000), long: false };
+    let error = object.rewrite(&program).unwrap_err().to_string();
+    assert!(error.ends_with("jump to nowhere"), "{error}");
+}
+
+/// llvm-objdump must understand what is written.
+#[test]
+fn llvm_reads_what_is_written() {
+    let tool = std::env::var("LLVM_OBJDUMP").unwrap_or_else(|_| "llvm-objdump-19".into());
+    for (name, bytes) in support::own_objects() {
+        let object = Object::parse(bytes).unwrap();
+        let mut program = object.program().clone();
+        for function in &mut program.functions {
+            let nop = Insn::Mov { width: Width::W64, dst: Reg::R0, src: Operand::Reg(Reg::R0) };
+            let node = new(function, nop);
+            function.nodes.insert(function.nodes.len() / 2, node);
+        }
+        let bytes = object.rewrite(&program).unwrap();
+        let mut child = Command::new(&tool)
+            .args(["-d", "-r", "-t", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|e| panic!("{tool} is needed for this test (set LLVM_OBJDUMP to use another one): {e}"));
+        child.stdin.take().unwrap().write_all(&bytes).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(!text.contains("<unknown>"), "{name}");
+        let slots: usize = text.lines().filter(|l| l.contains("r0 = r0")).count();
+        assert!(slots >= program.functions.len(), "{name}: {slots} of the new instructions are seen");
+    }
+}
