@@ -233,7 +233,8 @@ impl semantics::Machine for Machine<'_> {
         operand: &u64,
         expected: Option<&u64>,
     ) -> Result<u64, Trap> {
-        if self.memory.classify(*address).is_some_and(|r| r.kind == Kind::Context) {
+        let in_context = address::place(*address).is_some_and(|p| p.kind == Kind::Context);
+        if in_context && matches!(self.memory.hook, Hook::Kernel(_)) {
             let (access, bytes) = (Access::Write, size.bytes() as u64);
             let why = "atomic operations on the context do not exist";
             return Err(Box::new(Reason::Memory { access, address: *address, bytes, region: None, why }));
