@@ -205,6 +205,7 @@ pub struct Symbols<'a> {
     pub arguments: &'a dyn Fn(FuncId) -> RegSet,
     /// Which optimizations of the memory model are on.
     pub options: ProverOptions,
+    entry_regs: Option<[Option<Term>; Reg::COUNT]>,
     regions: HashMap<u32, Region>,
     region_memo: HashMap<Term, Option<Region>>,
     roots: HashMap<Root, Term>,
@@ -233,6 +234,7 @@ impl<'a> Symbols<'a> {
             entry_id,
             arguments,
             options,
+            entry_regs: None,
             regions: HashMap::new(),
             region_memo: HashMap::new(),
             roots: HashMap::new(),
@@ -254,6 +256,23 @@ impl<'a> Symbols<'a> {
 
     /// The run that stands at the entry: live registers hold what the facts say, the rest nothing.
     pub fn start(&mut self) -> Run {
+        let regs = match self.entry_regs {
+            Some(regs) => regs,
+            None => self.enter(),
+        };
+        Run {
+            regs,
+            memory: Memory::default(),
+            conditions: Vec::new(),
+            events: Vec::new(),
+            touches: Vec::new(),
+            leave: None,
+        }
+    }
+
+    /// What registers hold at the entry: made once, so that both programs find the same unknowns
+    /// also where the facts have no name for them.
+    fn enter(&mut self) -> [Option<Term>; Reg::COUNT] {
         let facts = self.facts;
         let state = facts.before[self.entry].as_ref().expect("windows start at reachable points");
         let live = facts.live[self.entry].with(Reg::FP);
@@ -264,14 +283,8 @@ impl<'a> Symbols<'a> {
         for reg in live.iter() {
             regs[reg.index()] = Some(self.entry_value(state, Location::Reg(reg)));
         }
-        Run {
-            regs,
-            memory: Memory::default(),
-            conditions: Vec::new(),
-            events: Vec::new(),
-            touches: Vec::new(),
-            leave: None,
-        }
+        self.entry_regs = Some(regs);
+        regs
     }
 
     /// Makes the unknown for a root, as narrow as the facts allow.
