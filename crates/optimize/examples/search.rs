@@ -7,7 +7,7 @@ use karakoram_bpf::text::{self, Format, asm};
 use karakoram_elf::Object;
 use karakoram_optimize::search::{Budget, SearchOptions, propose, window::positions_of_slots};
 use karakoram_proof::ProverOptions;
-use karakoram_proof::apply::{Prover, Proven};
+use karakoram_proof::apply::{Proven, Prover};
 use std::time::Instant;
 
 fn read(path: &str) -> Result<Program, Box<dyn std::error::Error>> {
@@ -53,7 +53,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 }
             }
             let mut removed = 0;
-            let sizes: Vec<i64> = proposals.iter().map(|p| p.edits[0].at.len() as i64 - p.edits[0].nodes.len() as i64).collect();
+            let sizes: Vec<i64> =
+                proposals.iter().map(|p| p.edits[0].at.len() as i64 - p.edits[0].nodes.len() as i64).collect();
             for (verdict, size) in prover.apply(&mut proven, f, &facts, proposals, &mut || true).iter().zip(sizes) {
                 match verdict {
                     Some(Ok(_)) => removed += size,

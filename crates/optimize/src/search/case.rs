@@ -226,9 +226,9 @@ impl Memory for &mut Recorder<'_> {
             self.hinted.extend(places.clone().zip(hint.to_le_bytes()));
         }
         self.touched.extend(places.clone());
-        Ok(places.rev().fold(0, |value, a| {
-            value << 8 | self.written.get(&a).copied().unwrap_or_else(|| self.initial(a)) as u64
-        }))
+        Ok(places
+            .rev()
+            .fold(0, |value, a| value << 8 | self.written.get(&a).copied().unwrap_or_else(|| self.initial(a)) as u64))
     }
     fn store(&mut self, address: u64, bytes: u32, value: u64) -> Result<(), Fault> {
         for i in 0..bytes as u64 {
@@ -301,6 +301,8 @@ impl Maker<'_> {
             }
             let offset = address.wrapping_sub(frame) as i64;
             if in_frame(*address) && !live_stack.contains(offset) {
+                // Undefined, so something that no candidate can produce.
+                start.bytes[at] = random.next() as u8;
                 layout.writable |= 1 << at;
                 continue;
             }
@@ -310,15 +312,8 @@ impl Maker<'_> {
                 layout.writable |= 1 << at;
             }
         }
-        let mut case = Case {
-            layout,
-            fields,
-            start,
-            expected: start,
-            taken: false,
-            exit: self.window.next,
-            matters: [0; BYTES],
-        };
+        let mut case =
+            Case { layout, fields, start, expected: start, taken: false, exit: self.window.next, matters: [0; BYTES] };
         let mut end = start;
         case.taken = case.run(&mut end, &self.window.insns).ok()?;
         case.expected = end;
@@ -338,9 +333,21 @@ impl Maker<'_> {
         let somewhere = |random: &mut Random, bits: u32| KERNEL + (random.next() % (1 << bits) & !7);
         let frame = 0xffff_c900_0000_0000 + (random.next() % (1 << 30) & !15);
         let start = somewhere(random, 36) + random.next() % 4;
-        let end = start + random.next() % [64, 256, 1515][random.below(3)];
+        let end = start + self.packet_length(random);
         let meta = start - 4 * (random.next() % 8);
         (Fields { hook: self.facts.hook, context: somewhere(random, 35), start, end, meta }, frame)
+    }
+
+    /// Lengths, half of them about where the window may compare pointers.
+    fn packet_length(&self, random: &mut Random) -> u64 {
+        if random.below(2) == 0 {
+            return random.next() % [64, 256, 1515][random.below(3)];
+        }
+        let into = self.state.regs.iter().filter(|f| f.root == Some(Root::PacketStart)).map(|f| f.delta);
+        let deltas: Vec<u64> = into.chain([0]).collect();
+        let delta = random.pick(&deltas).copied().unwrap_or(0);
+        let step = if random.below(3) == 0 { 0 } else { random.pick(self.hints).copied().unwrap_or(0) };
+        delta.wrapping_add(step).wrapping_add(random.next() % 3).saturating_sub(1) & 0xffff
     }
 
     /// Values of all locations that are known at the entry, such that the facts hold, if that can be
@@ -368,9 +375,8 @@ impl Maker<'_> {
             let value = match (fact.value(), fact.root) {
                 (Some(v), _) => v,
                 (None, Some(root)) => {
-                    let base = *roots
-                        .entry(root)
-                        .or_insert_with(|| self.root(root, fact, random, fields, frame, attempt));
+                    let base =
+                        *roots.entry(root).or_insert_with(|| self.root(root, fact, random, fields, frame, attempt));
                     base.wrapping_add(fact.delta)
                 }
                 (None, None) => self.sample(fact, random, attempt),

@@ -130,8 +130,15 @@ impl Walk<'_> {
         };
         self.evaluated += finish.evaluated;
         for insn in last {
-            let after: Option<Vec<Snapshot>> =
-                self.cases.iter().zip(at).map(|(c, s)| { let mut s = *s; c.step(&mut s, &insn).ok().map(|_| s) }).collect();
+            let after: Option<Vec<Snapshot>> = self
+                .cases
+                .iter()
+                .zip(at)
+                .map(|(c, s)| {
+                    let mut s = *s;
+                    c.step(&mut s, &insn).ok().map(|_| s)
+                })
+                .collect();
             let Some(after) = after else { continue };
             self.prefix.push(insn);
             let next = self.complete(&after);

@@ -165,7 +165,8 @@ impl Finish<'_> {
         self.evaluated += 1;
         let right = |(case, s): (&Case, &Snapshot)| {
             let mut s = *s;
-            case.step(&mut s, &insn).is_ok() && karakoram_bpf::effects::of(&insn).writes.iter().all(|r| case.agrees_on(&s, r))
+            case.step(&mut s, &insn).is_ok()
+                && karakoram_bpf::effects::of(&insn).writes.iter().all(|r| case.agrees_on(&s, r))
         };
         if self.cases.iter().zip(self.at).all(right) {
             found.push(insn);
@@ -219,15 +220,14 @@ impl Finish<'_> {
         }
     }
 
-    /// Branches that are taken in the same cases as the original.
+    /// Branches that are taken in the same cases as the original, of registers that the window uses.
     pub fn branch(&mut self, target: InsnId) -> Vec<Insn> {
         use Condition::*;
         let mut found = Vec::new();
-        let registers: Vec<Reg> = self
-            .vocabulary
-            .sources
+        let registers: Vec<Reg> = self.vocabulary.sources[..self.vocabulary.used]
             .iter()
             .copied()
+            .filter(|r| *r != Reg::FP)
             .filter(|r| self.at.iter().all(|s| s.registers.defined.contains(*r)))
             .collect();
         for width in self.vocabulary.branch_widths.clone() {

@@ -243,7 +243,11 @@ fn places(facts: &Facts, window: &Window) -> (Vec<Place>, Vec<Place>) {
             Insn::Store { base, off, size, .. } => (base, off, size, true),
             _ => continue,
         };
-        if store { stores.push(Place { base, off, size }) } else { loads.push(Place { base, off, size }) };
+        if store {
+            stores.push(Place { base, off, size })
+        } else {
+            loads.push(Place { base, off, size })
+        };
         let Some(state) = &facts.before[window.range.start + i] else { continue };
         let fact = &state.regs[base.index()];
         let key = match fact.root {
@@ -258,7 +262,11 @@ fn places(facts: &Facts, window: &Window) -> (Vec<Place>, Vec<Place>) {
         let start = delta.wrapping_add(off as i64);
         object.starts.insert(start);
         let bytes = start..start.wrapping_add(size.bytes() as i64);
-        if store { object.stored.extend(bytes) } else { object.loaded.extend(bytes) };
+        if store {
+            object.stored.extend(bytes)
+        } else {
+            object.loaded.extend(bytes)
+        };
     }
     let entry = facts.before[window.range.start].as_ref();
     for ((root, ..), object) in &mut objects {

@@ -1,0 +1,248 @@
+//! What the window search finds by itself, and what it must leave alone.
+
+use karakoram_bpf::insn::FuncId;
+use karakoram_bpf::program::Program;
+use karakoram_bpf::text::{self, Format, asm};
+use karakoram_optimize::search::{Budget, SearchOptions, propose, window::positions_of_slots};
+use karakoram_proof::ProverOptions;
+use karakoram_proof::apply::{Proven, Prover};
+
+/// Searches and applies until nothing more is found.
+fn search(program: Program, slots: Option<(usize, usize)>) -> Program {
+    let prover = Prover::new(&program, ProverOptions::default());
+    let mut within = slots.map(|(a, b)| positions_of_slots(&program.functions[0], a, b));
+    let mut proven = Proven::input(program);
+    let mut budget = Budget::new(20_000_000, 2_000);
+    for _ in 0..20 {
+        let f = FuncId(0);
+        let facts = prover.facts(proven.program(), f);
+        let options = SearchOptions { within: within.clone(), ..SearchOptions::default() };
+        let proposals = propose(proven.program(), f, &facts, &prover, &mut budget, &options);
+        if proposals.is_empty() {
+            break;
+        }
+        let before = proven.program().functions[0].nodes.len();
+        let verdicts = prover.apply(&mut proven, f, &facts, proposals, &mut || true);
+        assert!(verdicts.iter().all(|v| matches!(v, Some(Ok(_)))), "{verdicts:?}");
+        if let Some(w) = &mut within {
+            w.end -= before - proven.program().functions[0].nodes.len();
+        }
+    }
+    proven.program().clone()
+}
+
+fn sample(name: &str, slots: Option<(usize, usize)>) -> usize {
+    let path = format!("{}/../../tests/inputs/k2/{name}", env!("CARGO_MANIFEST_DIR"));
+    let beside = |ending| std::fs::read_to_string(std::path::Path::new(&path).with_extension(ending)).expect("exists");
+    let source = std::fs::read_to_string(&path).expect("exists");
+    let format = Format::of_path(&path).expect("known ending");
+    let program = text::read(format, &source, Some(&beside("desc")), Some(&beside("maps"))).expect("parses");
+    search(program, slots).slots()
+}
+
+#[test]
+fn samples_of_k2() {
+    assert_eq!(sample("hello/benchmark.k2", None), 2);
+    assert_eq!(sample("k2/before.k2", None), 10);
+    assert_eq!(sample("k2/after.k2", None), 9);
+    assert_eq!(sample("bpf/before.bpf", Some((0, 3))), 10);
+    assert_eq!(sample("bpf/after.bpf", None), 9);
+    assert_eq!(sample("parameters/benchmark.bpf", Some((0, 3))), 14);
+    assert_eq!(sample("parameters/benchmark.bpf", Some((4, 5))), 15);
+    assert_eq!(sample("parameters/benchmark.bpf", None), 13);
+}
+
+/// The code of a function after a search.
+fn code(source: &str) -> String {
+    let program = search(asm::parse(source).expect("parses"), None);
+    let insns = program.functions[0].nodes.iter().map(|n| asm::print_insn(&n.insn, &program));
+    insns.collect::<Vec<_>>().join("\n")
+}
+
+#[track_caller]
+fn becomes(source: &str, expected: &str) {
+    let tidy = |s: &str| s.lines().map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>().join("\n");
+    assert_eq!(code(source), tidy(expected));
+}
+
+#[track_caller]
+fn stays(source: &str) {
+    let body: Vec<&str> = source.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('.')).collect();
+    assert_eq!(code(source).lines().count(), body.len(), "became\n{}", code(source));
+}
+
+#[test]
+fn shifts_that_clear_the_upper_half() {
+    becomes(
+        ".hook buffer=64
+        r0 = *(u64 *)(r1 + 0)
+        r0 += r1
+        r0 <<= 32
+        r0 >>= 32
+        exit",
+        "r0 = *(u64 *)(r1 + 0)
+        w0 += w1
+        exit",
+    );
+}
+
+#[test]
+fn mask_after_load() {
+    becomes(
+        ".hook buffer=64
+        r0 = *(u64 *)(r1 + 0)
+        r0 &= 65535
+        exit",
+        "r0 = *(u16 *)(r1 + 0)
+        exit",
+    );
+}
+
+#[test]
+fn mask_of_bits_that_are_clear() {
+    becomes(
+        ".hook buffer=64
+        r0 = *(u8 *)(r1 + 0)
+        r0 &= 255
+        exit",
+        "r0 = *(u8 *)(r1 + 0)
+        exit",
+    );
+}
+
+#[test]
+fn negation() {
+    becomes(
+        ".hook buffer=64
+        r1 = *(u64 *)(r1 + 8)
+        r0 = 0
+        r0 -= r1
+        r0 ^= -1
+        r0 += 1
+        exit",
+        "r0 = *(u64 *)(r1 + 8)
+        exit",
+    );
+}
+
+#[test]
+fn bytes_put_together() {
+    becomes(
+        ".hook buffer=64
+        r3 = *(u8 *)(r1 + 12)
+        r0 = *(u8 *)(r1 + 13)
+        r0 <<= 8
+        r0 |= r3
+        exit",
+        "r0 = *(u16 *)(r1 + 12)
+        exit",
+    );
+}
+
+#[test]
+fn constants_are_solved_for() {
+    becomes(
+        ".hook buffer=64
+        r0 = *(u64 *)(r1 + 0)
+        r0 += 1234567
+        r0 -= 7654321
+        r0 &= 987654321
+        exit",
+        "r0 = *(u64 *)(r1 + 0)
+        r0 += -6419754
+        r0 &= 987654321
+        exit",
+    );
+}
+
+#[test]
+fn stores_of_constants_merge() {
+    becomes(
+        ".hook buffer=64
+        r2 = 1
+        *(u8 *)(r1 + 0) = r2
+        r2 = 2
+        *(u8 *)(r1 + 1) = r2
+        r0 = 0
+        exit",
+        "*(u16 *)(r1 + 0) = 513
+        r0 = 0
+        exit",
+    );
+}
+
+#[test]
+fn branch_on_a_masked_copy() {
+    becomes(
+        ".hook buffer=64
+        r0 = *(u64 *)(r1 + 0)
+        r2 = r0
+        r2 &= 4
+        if r2 == 4 goto out
+        r0 = 7
+        out:
+        exit",
+        "r0 = *(u64 *)(r1 + 0)
+        if r0 & 0x4 goto @5
+        r0 = 7
+        exit",
+    );
+}
+
+#[test]
+fn what_is_needed_later_stays() {
+    stays(
+        ".hook buffer=64
+        r2 = *(u32 *)(r1 + 0)
+        r0 = r2
+        r0 += 5
+        r0 *= r2
+        exit",
+    );
+}
+
+#[test]
+fn volatile_looking_loads_of_different_bytes_stay() {
+    stays(
+        ".hook buffer=64
+        r2 = *(u8 *)(r1 + 0)
+        r0 = *(u8 *)(r1 + 2)
+        r0 += r2
+        exit",
+    );
+}
+
+#[test]
+fn sign_extension_is_not_taken_from_a_later_instruction_set() {
+    stays(
+        ".hook buffer=64
+        r0 = *(u32 *)(r1 + 0)
+        r0 <<= 32
+        r0 s>>= 32
+        exit",
+    );
+}
+
+#[test]
+fn plain_updates_do_not_become_atomic() {
+    stays(
+        ".hook buffer=64
+        r2 = *(u64 *)(r1 + 0)
+        r2 += 1
+        *(u64 *)(r1 + 0) = r2
+        r0 = 0
+        exit",
+    );
+}
+
+#[test]
+fn an_interrupted_search_proposes_nothing() {
+    let program = asm::parse("r0 = 1\nr0 += r0\nexit").expect("parses");
+    let prover = Prover::new(&program, ProverOptions::default());
+    let facts = prover.facts(&program, FuncId(0));
+    let flag = std::sync::atomic::AtomicBool::new(true);
+    let mut budget = Budget { interrupted: Some(&flag), ..Budget::new(1000, 10) };
+    assert!(propose(&program, FuncId(0), &facts, &prover, &mut budget, &SearchOptions::default()).is_empty());
+    let mut nothing = Budget::new(0, 10);
+    assert!(propose(&program, FuncId(0), &facts, &prover, &mut nothing, &SearchOptions::default()).is_empty());
+}
