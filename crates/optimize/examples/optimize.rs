@@ -1,11 +1,11 @@
-//! Optimizes programs and says what came of it: `optimize [-v] [-O1|-O2|-O3] [-w A:B] FILE..`, where a
-//! file is an object or text. With `-v` the result and all refusals are printed.
+//! Optimizes programs and says what came of it: `optimize [-v] [-x] [-O1|-O2|-O3] [-w A:B] FILE..`, where a
+//! file is an object or text. With `-v` the result is printed, with `-x` all refusals.
 
 use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::program::Program;
 use karakoram_bpf::text::{self, Format};
 use karakoram_optimize::pipeline::SlotWindow;
-use karakoram_optimize::{Level, Options, optimize};
+use karakoram_optimize::{Level, Options, Progress, optimize};
 use std::collections::BTreeMap;
 
 fn read(path: &str) -> Result<Program, String> {
@@ -28,6 +28,7 @@ fn main() {
     while let Some(a) = arguments.next() {
         match a.as_str() {
             "-v" => verbose = true,
+            "-x" => options.explain = true,
             "-O1" => options.level = Level::O1,
             "-O3" => options.level = Level::O3,
             "-w" => {
@@ -49,7 +50,11 @@ fn main() {
                 continue;
             }
         };
-        let outcome = optimize(program, &options, &mut |_| {});
+        let outcome = optimize(program, &options, &mut |news| {
+            if let Progress::Refused { why, rewrite, .. } = news {
+                println!("{why}: {rewrite}");
+            }
+        });
         let name = file.rsplit('/').next().unwrap_or(&file);
         for f in &outcome.functions {
             println!(

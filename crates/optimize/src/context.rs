@@ -5,8 +5,11 @@ use karakoram_bpf::effects::{self, RegSet};
 use karakoram_bpf::insn::*;
 use karakoram_bpf::program::{Function, Node, Program};
 use karakoram_proof::call::{CallModel, Known};
-use karakoram_proof::facts::{Fact, Facts, Kind, State};
+use karakoram_proof::facts::{Fact, Facts, State};
 use std::cell::{Cell, OnceCell};
+
+/// How far up dominating blocks are looked at.
+const MAX_BLOCKS_UP: usize = 8;
 
 /// One function and everything known of it.
 pub struct Context<'a> {
@@ -132,14 +135,25 @@ impl<'a> Context<'a> {
         self.facts.flow.blocks[self.facts.flow.block_of[position]].clone()
     }
 
-    /// A register other than `not` that certainly holds the same value and matters there.
-    pub fn twin(&self, position: usize, reg: Reg) -> Option<Reg> {
-        let state = self.state(position)?;
-        let fact = state.regs[reg.index()];
-        let live = self.facts.live[position];
-        Reg::all().find(|r| {
-            *r != reg && live.contains(*r) && state.regs[r.index()].kind != Kind::Uninit && state.regs[r.index()].is_same(&fact)
-        })
+    /// The nearest position at or above `position`, on every way to it, where a register matters or is
+    /// written: from there on the prover knows what it holds.
+    pub fn anchor(&self, position: usize, reg: Reg) -> usize {
+        let flow = &self.facts.flow;
+        let mut at = position;
+        for _ in 0..MAX_BLOCKS_UP {
+            let block = flow.block_of[at];
+            for p in (flow.blocks[block].start..=at).rev() {
+                if self.facts.live[p].contains(reg) || p < position && self.writes[p].contains(reg) {
+                    return p;
+                }
+            }
+            let above = self.dominators()[block];
+            if above == block {
+                break;
+            }
+            at = flow.blocks[above].end - 1;
+        }
+        position
     }
 
     /// Definitions and uses that belong to the same value.

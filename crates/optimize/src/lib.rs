@@ -1,8 +1,10 @@
 //! Proposes smaller or faster BPF programs. Nothing here is trusted: every change is a proposal
 //! that `karakoram-proof` judges before it is applied.
 
+pub mod block;
 pub mod context;
 pub mod cost;
+mod explain;
 mod memo;
 pub mod notes;
 pub mod passes;

@@ -12,7 +12,10 @@ mod dead;
 mod deletion;
 mod jumps;
 mod known;
+mod reload;
 mod unreachable;
+mod wide_load;
+mod wide_store;
 
 /// When a pass has its turn: later stages only when earlier ones find nothing more.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -62,6 +65,9 @@ pub const ALL: &[Pass] = &[
     pass("jumps", Level::O1, Stage::FIRST, 0, jumps::propose),
     pass("constant", Level::O1, Stage::FIRST, 1, constant::propose),
     pass("known", Level::O1, Stage::FIRST, 1, known::propose),
+    pass("wide_load", Level::O2, Stage::FIRST, 0, wide_load::propose),
+    pass("wide_store", Level::O2, Stage::FIRST, 0, wide_store::propose),
+    pass("reload", Level::O2, Stage::FIRST, 0, reload::propose),
     pass("copies", Level::O1, Stage::SECOND, 1, copies::propose),
     pass("deletion", Level::O2, Stage::LAST, 2, deletion::propose),
 ];

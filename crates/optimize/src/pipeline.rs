@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::cost::Cost;
+use crate::explain;
 use crate::memo::{self, Memo};
 use crate::notes;
 use crate::passes::{self, Pass, Stage};
@@ -61,6 +62,8 @@ pub struct Options<'a> {
     pub stop_after: Option<usize>,
     /// Set to stop early and keep what is proven.
     pub interrupted: Option<&'a AtomicBool>,
+    /// Tell of every refused proposal; slow.
+    pub explain: bool,
     /// Memory-model optimizations of the prover.
     pub prover: ProverOptions,
 }
@@ -76,6 +79,15 @@ pub enum Progress {
         slots: usize,
         /// Rewrites applied in this round.
         applied: usize,
+    },
+    /// A proposal was refused; told only with [`Options::explain`].
+    Refused {
+        /// The function.
+        function: FuncId,
+        /// Why.
+        why: String,
+        /// What was proposed, as text.
+        rewrite: String,
     },
 }
 
@@ -191,7 +203,7 @@ impl Run<'_> {
                 return;
             }
             let facts = self.prover.facts(self.proven.program(), f);
-            let applied = self.round(f, &facts, stage, fence);
+            let applied = self.round(f, &facts, stage, fence, progress);
             self.functions[f.0 as usize].rounds += 1;
             progress(Progress::Round { function: f, slots: self.proven.program().function(f).slots(), applied });
             match (applied, stage.next()) {
@@ -212,7 +224,14 @@ impl Run<'_> {
     }
 
     /// One round; returns how many rewrites were applied.
-    fn round(&mut self, f: FuncId, facts: &Facts, stage: Stage, fence: Option<Fence>) -> usize {
+    fn round(
+        &mut self,
+        f: FuncId,
+        facts: &Facts,
+        stage: Stage,
+        fence: Option<Fence>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> usize {
         let (batch, keys) = self.candidates(f, facts, stage, fence);
         if batch.is_empty() {
             return 0;
@@ -220,9 +239,13 @@ impl Run<'_> {
         let saved: Vec<i64> = batch.iter().map(|r| r.saved_slots(self.proven.program().function(f))).collect();
         let rules: Vec<String> = batch.iter().map(|r| r.rule.clone()).collect();
         let before = self.proven.applied().len();
+        let texts: Vec<String> = match self.options.explain {
+            true => batch.iter().map(|r| explain::rewrite(self.proven.program(), r)).collect(),
+            false => Vec::new(),
+        };
         let verdicts = self.apply(f, facts, batch);
         let stats = &mut self.functions[f.0 as usize].rules;
-        for (((verdict, rule), key), saved) in verdicts.iter().zip(rules).zip(keys).zip(saved) {
+        for (i, (((verdict, rule), key), saved)) in verdicts.iter().zip(rules).zip(keys).zip(saved).enumerate() {
             let Some(verdict) = verdict else { continue };
             let entry = stats.entry(rule).or_default();
             entry.judged += 1;
@@ -232,6 +255,9 @@ impl Run<'_> {
                     entry.saved_slots += saved;
                 }
                 Err(why) => {
+                    if let Some(text) = texts.get(i) {
+                        progress(Progress::Refused { function: f, why: why.to_string(), rewrite: text.clone() });
+                    }
                     *entry.refused.entry(kind(why)).or_insert(0) += 1;
                     self.memo.insert(key);
                 }

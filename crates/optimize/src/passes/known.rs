@@ -21,7 +21,7 @@ pub(super) fn propose(context: &Context, out: &mut Vec<Proposal>) {
         let result = after.regs[dst.index()];
         let is_move = matches!(context.insn(p), Insn::Mov { src: Operand::Imm(_), .. });
         if before.regs[dst.index()].is_same(&result) {
-            out.push(Proposal::new("known/no-change", edits(vec![(p, None)])));
+            out.push(Proposal::new("known/no-change", edits(vec![(p, None)])).since(context.anchor(p, dst)));
         }
         if let Some(load) = result.value().filter(|_| !is_move).and_then(|v| constant::load(dst, v)) {
             out.push(Proposal::new("known/number", edits(vec![(p, Some(context.instead(p, load)))])));
@@ -32,7 +32,7 @@ pub(super) fn propose(context: &Context, out: &mut Vec<Proposal>) {
         let twin = Reg::all().find(|r| *r != dst && before.regs[r.index()].is_same(&result));
         if let Some(src) = twin {
             let copy = Insn::Mov { width: Width::W64, dst, src: Operand::Reg(src) };
-            out.push(Proposal::new("known/elsewhere", edits(vec![(p, Some(context.instead(p, copy)))])));
+            out.push(Proposal::new("known/elsewhere", edits(vec![(p, Some(context.instead(p, copy)))])).since(context.anchor(p, src)));
         }
     }
 }
