@@ -6,16 +6,19 @@
 //! it is applied.
 
 pub mod budget;
+pub mod canonical;
 pub mod case;
 pub mod enumerate;
 pub mod finish;
 pub mod machine;
 pub mod random;
+pub mod slice;
 pub mod vocabulary;
 pub mod window;
 
 pub use budget::Budget;
 
+use canonical::Key;
 use enumerate::{Limits, Next, enumerate};
 use karakoram_bpf::insn::{FuncId, Insn, InsnId};
 use karakoram_bpf::program::{Function, Node, Program};
@@ -102,6 +105,26 @@ struct Searcher<'a> {
 
 impl Searcher<'_> {
     fn search(&self, window: &Window, budget: &mut Budget) -> Option<Rewrite> {
+        let effort = (self.options.longest, self.options.candidates_per_window, self.options.judgements_per_window);
+        let key = Key::of(window, self.facts, self.isa, &effort);
+        match budget.searched.get(&key) {
+            Some(None) => return None,
+            Some(Some(insns)) => {
+                let found = self.judge(window, &insns, budget);
+                if found.is_some() {
+                    return found;
+                }
+            }
+            None => {}
+        }
+        let found = self.enumerate(window, budget);
+        if !budget.is_over() {
+            budget.searched.insert(&key, found.as_ref().map(|(insns, _)| insns.as_slice()));
+        }
+        found.map(|(_, rewrite)| rewrite)
+    }
+
+    fn enumerate(&self, window: &Window, budget: &mut Budget) -> Option<(Vec<Insn>, Rewrite)> {
         let cases = case::cases(self.program, self.facts, window, self.options.cases, self.options.seed)?;
         if window.branch.is_some() && cases.iter().all(|c| c.taken == cases[0].taken) {
             // Any branch would do on these.
@@ -111,18 +134,21 @@ impl Searcher<'_> {
         let slots = self.options.longest.min(window.slots - 1);
         let limits = Limits { slots, candidates: self.options.candidates_per_window.min(budget.candidates) };
         let mut found = None;
-        let mut questions = self.options.judgements_per_window.min(budget.judgements);
+        let mut questions = self.options.judgements_per_window;
         let evaluated = enumerate(window, &cases, &vocabulary, limits, &mut |insns| {
-            let rewrite = self.rewrite(window, insns);
-            budget.judged();
+            found = self.judge(window, insns, budget).map(|rewrite| (insns.to_vec(), rewrite));
             questions = questions.saturating_sub(1);
-            if self.prover.judge(self.program, self.facts, &rewrite).is_ok() {
-                found = Some(rewrite);
-            }
-            if found.is_some() || questions == 0 { Next::Stop } else { Next::Continue }
+            if found.is_some() || questions == 0 || budget.is_over() { Next::Stop } else { Next::Continue }
         });
         budget.evaluated(evaluated);
         found
+    }
+
+    /// The rewrite, when the prover agrees with it.
+    fn judge(&self, window: &Window, insns: &[Insn], budget: &mut Budget) -> Option<Rewrite> {
+        let rewrite = self.rewrite(window, insns);
+        budget.judged();
+        self.prover.judge(self.program, self.facts, &rewrite).is_ok().then_some(rewrite)
     }
 
     fn rewrite(&self, window: &Window, insns: &[Insn]) -> Rewrite {
@@ -131,23 +157,28 @@ impl Searcher<'_> {
     }
 }
 
-/// Gives a replacement identities: instructions that stay keep theirs, in order, with what hangs on it.
+/// All code of a window with its replacement in it. Instructions that stay keep their identities, in
+/// order, with what hangs on them.
 fn name(function: &Function, window: &Window, insns: &[Insn], fresh: u32) -> Vec<Node> {
-    let old = &function.nodes[window.range.clone()];
+    let node = |p: &usize| function.nodes[*p].clone();
+    let mut nodes: Vec<Node> = window.ahead.iter().map(node).collect();
     let mut from = 0;
-    let mut nodes = Vec::with_capacity(insns.len());
     for (i, insn) in insns.iter().enumerate() {
-        // The first may be the target of jumps, so it stays the first or goes.
-        let least = from.max((i > 0) as usize);
-        let kept = (least..old.len()).find(|k| old[*k].insn == *insn && (i > 0 || *k == 0));
+        let stays = |k: &usize| {
+            let position = window.positions[*k];
+            // The first may be the target of jumps, so it stays the first or goes.
+            function.nodes[position].insn == *insn && (position == window.range.start) == nodes.is_empty()
+        };
+        let kept = (from..window.positions.len()).find(stays);
         let id = match kept {
             Some(k) => {
                 from = k + 1;
-                old[k].id
+                function.nodes[window.positions[k]].id
             }
             None => InsnId(fresh + i as u32),
         };
         nodes.push(Node { id, insn: *insn, patched_at_load: false });
     }
+    nodes.extend(window.behind.iter().map(node));
     nodes
 }

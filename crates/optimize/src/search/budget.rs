@@ -1,5 +1,6 @@
-//! How much a search may do. Work is counted, never time, so that results do not depend on the machine.
+//! How much a search may do, and what it did already. Work is counted, never time, so that results do not depend on the machine.
 
+use super::canonical::Searched;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Work that is left.
@@ -11,12 +12,14 @@ pub struct Budget<'a> {
     pub judgements: u64,
     /// When set by someone else, the search ends with what it has.
     pub interrupted: Option<&'a AtomicBool>,
+    /// Windows that need not be searched again.
+    pub searched: Searched,
 }
 
 impl Budget<'_> {
     /// That much.
     pub fn new(candidates: u64, judgements: u64) -> Budget<'static> {
-        Budget { candidates, judgements, interrupted: None }
+        Budget { candidates, judgements, interrupted: None, searched: Searched::default() }
     }
 
     /// Whether the search is to end.

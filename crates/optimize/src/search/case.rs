@@ -242,12 +242,11 @@ impl Memory for &mut Recorder<'_> {
 
 /// Up to `count` cases for a window; `None` when it touches too much memory or cannot be run.
 pub fn cases(program: &Program, facts: &Facts, window: &Window, count: usize, seed: u64) -> Option<Vec<Case>> {
-    let state = facts.before[window.range.start].as_ref()?;
     let hints = hints(window);
     let mut all = Vec::with_capacity(count);
     for number in 0..count {
         let mut random = Random::new(mix(seed ^ number as u64));
-        all.push(Maker { program, facts, window, state, number, hints: &hints }.make(&mut random)?);
+        all.push(Maker { program, facts, window, state: &window.state, number, hints: &hints }.make(&mut random)?);
     }
     Some(all)
 }

@@ -248,7 +248,7 @@ fn places(facts: &Facts, window: &Window) -> (Vec<Place>, Vec<Place>) {
         } else {
             loads.push(Place { base, off, size })
         };
-        let Some(state) = &facts.before[window.range.start + i] else { continue };
+        let Some(state) = &facts.before[window.positions[i]] else { continue };
         let fact = &state.regs[base.index()];
         let key = match fact.root {
             Some(root) => (Some(root), 0, 0),
@@ -268,9 +268,8 @@ fn places(facts: &Facts, window: &Window) -> (Vec<Place>, Vec<Place>) {
             object.loaded.extend(bytes)
         };
     }
-    let entry = facts.before[window.range.start].as_ref();
     for ((root, ..), object) in &mut objects {
-        let (Some(root), Some(state)) = (root, entry) else { continue };
+        let (Some(root), state) = (root, &window.state) else { continue };
         for r in window.live_in.iter().filter(|r| state.regs[r.index()].root == Some(*root)) {
             object.names.insert((r, state.regs[r.index()].delta as i64));
         }

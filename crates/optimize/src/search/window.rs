@@ -1,20 +1,30 @@
 //! Which stretches of a function are worth a search, and what one looks like from outside.
 
+use super::slice;
 use karakoram_bpf::effects::{self, RegSet};
 use karakoram_bpf::insn::*;
 use karakoram_bpf::program::{Function, Program};
-use karakoram_proof::facts::{Facts, StackBytes};
+use karakoram_proof::facts::{Facts, StackBytes, State};
 use std::ops::Range;
 
-/// A stretch of one block: plain instructions, of which the last may be a branch out of it.
+/// A stretch of one block: plain instructions, of which the last may be a branch out of it. The
+/// instructions that are searched may have others between them that can be moved out of the way.
 #[derive(Clone, Debug)]
 pub struct Window {
     /// The function.
     pub function: FuncId,
-    /// Its layout positions.
+    /// The layout positions that it spans.
     pub range: Range<usize>,
-    /// Its instructions.
+    /// Positions of the instructions that are to be replaced, ascending.
+    pub positions: Vec<usize>,
+    /// Positions between them, of instructions that are to come before what replaces them.
+    pub ahead: Vec<usize>,
+    /// Positions between them, of instructions that are to come after.
+    pub behind: Vec<usize>,
+    /// The instructions that are to be replaced.
     pub insns: Vec<Insn>,
+    /// What is known where they begin.
+    pub state: State,
     /// Length in slots.
     pub slots: usize,
     /// Registers that hold something at its entry.
@@ -38,9 +48,10 @@ impl Window {
     /// The window at those positions, when it has the right shape.
     pub fn new(program: &Program, function: FuncId, facts: &Facts, range: Range<usize>) -> Option<Window> {
         let code = program.function(function);
-        if range.is_empty() || range.end >= code.nodes.len() || !facts.is_reachable(range.start) {
+        if range.is_empty() || range.end >= code.nodes.len() {
             return None;
         }
+        let state = facts.before[range.start].clone()?;
         if facts.flow.block_of[range.start] != facts.flow.block_of[range.end - 1] {
             return None;
         }
@@ -68,6 +79,10 @@ impl Window {
             live_in: facts.live[range.start].with(Reg::FP),
             next: exit(range.end),
             branch,
+            positions: range.clone().collect(),
+            ahead: Vec::new(),
+            behind: Vec::new(),
+            state,
             range,
         })
     }
@@ -96,7 +111,7 @@ impl Window {
 }
 
 /// Neither control flow nor an effect that others can time.
-fn is_plain(insn: &Insn) -> bool {
+pub(super) fn is_plain(insn: &Insn) -> bool {
     !effects::of(insn).is_barrier
         && insn.target().is_none()
         && !matches!(insn, Insn::Exit | Insn::AddrCast { .. } | Insn::LoadImm { value: Imm64::Function(_), .. })
@@ -119,6 +134,7 @@ pub fn choose(program: &Program, function: FuncId, facts: &Facts, within: Option
             }
         }
     }
+    windows.extend(slice::slices(program, function, facts, within));
     windows.retain(|w| w.results() < w.insns.len());
     windows.sort_by_key(|w| (w.results(), w.insns.len(), w.range.start));
     windows
