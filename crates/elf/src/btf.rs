@@ -47,7 +47,8 @@ impl Btf {
         let Ok(strings) = String::from_utf8(strings.to_vec()) else {
             return bad("the strings are not UTF-8");
         };
-        if !strings.is_empty() && !(strings.starts_with('\0') && strings.ends_with('\0')) {
+        let framed = strings.starts_with('\0') && strings.ends_with('\0');
+        if !framed && !strings.is_empty() {
             return bad("the strings do not begin and end with a zero byte");
         }
         let mut btf = Btf { types: types.to_vec(), starts: Vec::new(), strings };

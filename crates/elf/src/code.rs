@@ -155,7 +155,7 @@ fn call_targets(
 pub(crate) fn escapes(data: &[u8], range: &Range<u64>, relocated: impl Fn(u64) -> bool) -> Vec<(u64, u64)> {
     let mut out = Vec::new();
     let slots = slots(data);
-    let mut at = range.start / SLOT_BYTES;
+    let mut at = range.start.div_ceil(SLOT_BYTES);
     while at < range.end / SLOT_BYTES {
         let Some(slot) = slots.get(at as usize) else { break };
         let offset = at * SLOT_BYTES;

@@ -6,7 +6,9 @@ mod blob;
 mod core;
 mod error;
 mod externs;
+mod flatten;
 mod image;
+mod maps;
 mod records;
 mod struct_ops;
 
@@ -19,6 +21,12 @@ use crate::object::Object;
 use karakoram_bpf::hook::ProgramType;
 use karakoram_bpf::insn::FuncId;
 
+/// Value of a configuration option (`y`, `m`, `"text"`, `0x10`) by name.
+pub type Configuration<'a> = dyn Fn(&str) -> Option<String> + 'a;
+
+/// Address of a kernel symbol by name.
+pub type KernelSymbols<'a> = dyn Fn(&str) -> Option<u64> + 'a;
+
 /// What is known about the kernel that the program shall run on.
 #[derive(Clone, Copy, Default)]
 pub struct Target<'a> {
@@ -26,10 +34,10 @@ pub struct Target<'a> {
     pub btf: Option<&'a Btf>,
     /// `LINUX_VERSION_CODE`.
     pub kernel_version: u32,
-    /// Values of its configuration (`y`, `m`, `"text"`, `0x10`) by name.
-    pub config: Option<&'a dyn Fn(&str) -> Option<String>>,
-    /// Addresses of its symbols by name (`/proc/kallsyms`).
-    pub kernel_symbols: Option<&'a dyn Fn(&str) -> Option<u64>>,
+    /// Its configuration.
+    pub config: Option<&'a Configuration<'a>>,
+    /// Its symbols (`/proc/kallsyms`).
+    pub kernel_symbols: Option<&'a KernelSymbols<'a>>,
     /// Program type, for sections whose name says nothing.
     pub program_type: Option<ProgramType>,
 }

@@ -50,7 +50,8 @@ fn references_may_be_copied() {
     let object = everything();
     let mut program = object.program().clone();
     for function in &mut program.functions {
-        let is_reference = |n: &Node| matches!(n.insn, Insn::LoadImm { value, .. } if !matches!(value, Imm64::Value(_)));
+        let is_reference =
+            |n: &Node| matches!(n.insn, Insn::LoadImm { value, .. } if !matches!(value, Imm64::Value(_)));
         let copies: Vec<usize> = (0..function.nodes.len()).filter(|i| is_reference(&function.nodes[*i])).collect();
         for at in copies.into_iter().rev() {
             let copy = new(function, function.nodes[at].insn);
@@ -189,7 +190,11 @@ fn llvm_reads_what_is_written() {
             .unwrap_or_else(|e| panic!("{tool} is needed for this test (set LLVM_OBJDUMP to use another one): {e}"));
         child.stdin.take().unwrap().write_all(&bytes).unwrap();
         let output = child.wait_with_output().unwrap();
-        assert!(output.status.success() && output.stderr.is_empty(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{name}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(!text.contains("<unknown>"), "{name}");
         let slots: usize = text.lines().filter(|l| l.contains("r0 = r0")).count();

@@ -160,7 +160,11 @@ fn kernel_symbols_become_type_numbers() {
     let image = link::link(&object, "nested", &target(&kernel)).unwrap();
     let variable = kernel.find("bpf_prog_active", Kind::Variable).unwrap().id as i32;
     let loads = decode(&image.slots);
-    assert!(loads.iter().any(|(_, i)| matches!(i, Insn::LoadImm { value: Imm64::Btf { id, fd: 0 }, .. } if *id == variable)));
+    assert!(
+        loads
+            .iter()
+            .any(|(_, i)| matches!(i, Insn::LoadImm { value: Imm64::Btf { id, fd: 0 }, .. } if *id == variable))
+    );
 
     // A weak symbol that is not there has the address 0; one that is, its own.
     let address = |image: &LoadImage| {

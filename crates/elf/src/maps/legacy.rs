@@ -37,7 +37,7 @@ fn section_maps(section: usize, data: &[u8], symbols: &Symbols) -> Result<Vec<Ob
     let ends = named.iter().skip(1).map(|(at, _)| *at).chain([data.len() as u64]);
     let mut maps = Vec::new();
     for (&(start, name), end) in named.iter().zip(ends) {
-        if end > data.len() as u64 || end - start < COMMON_BYTES {
+        if end > data.len() as u64 || end.saturating_sub(start) < COMMON_BYTES {
             return malformed(format!("the definition of map {name} is cut off"));
         }
         maps.push(map(section, name, start, &data[start as usize..end as usize]));

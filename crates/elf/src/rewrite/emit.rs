@@ -78,47 +78,29 @@ impl<'a> Emitter<'a> {
         let fail = |e: EncodeError| ElfError::Unwritable(format!("function {}: {e}", function.name));
         for (node, insn) in function.nodes.iter().zip(function.raw().map_err(fail)?) {
             let at = code.bytes.len() as u64;
-            let (slot, second) = match target(&insn) {
+            let (first, second) = match target(&insn) {
                 Some(target) => {
-                    let (slots, relocation) = self.symbolic(section, id, node, target, at)?;
-                    code.relocations.extend(relocation);
-                    slots
+                    let reference = match self.own_reference(id, node, target) {
+                        Some(reference) => reference,
+                        None => self.reference(section, target)?,
+                    };
+                    let reference = self.aim(reference, target, at)?;
+                    code.relocations.extend(reference.relocation.map(|(symbol, kind)| Relocation {
+                        offset: at,
+                        symbol,
+                        kind,
+                    }));
+                    symbolic(node, &reference)
                 }
                 None => {
                     let insn = insn.try_map(Ok, |_| Err(EncodeError::Unresolved)).map_err(fail)?;
                     encode::encode(&insn).map_err(fail)?
                 }
             };
-            code.bytes.extend(slot.to_bytes());
+            code.bytes.extend(first.to_bytes());
             code.bytes.extend(second.into_iter().flat_map(Slot::to_bytes));
         }
         Ok(())
-    }
-
-    /// The slots and relocation of an instruction that refers to `target`.
-    fn symbolic(
-        &self,
-        section: usize,
-        function: FuncId,
-        node: &Node,
-        target: Target,
-        at: u64,
-    ) -> Result<((Slot, Option<Slot>), Option<Relocation>), ElfError> {
-        let reference = match self.own_reference(function, node, target) {
-            Some(reference) => reference,
-            None => self.reference(section, target)?,
-        };
-        let reference = self.aim(reference, target, at)?;
-        let call = Slot { code: opcode::CALL, src: reference.src, imm: reference.low, ..Slot::default() };
-        let slots = match node.insn {
-            Insn::LoadImm { dst, .. } => {
-                let first = Slot { code: opcode::LOAD_IMM64, dst: dst.index() as u8, ..call };
-                (first, Some(Slot { imm: reference.high, ..Slot::default() }))
-            }
-            _ => (call, None),
-        };
-        let relocation = reference.relocation.map(|(symbol, kind)| Relocation { offset: at, symbol, kind });
-        Ok((slots, relocation))
     }
 
     /// How the same instruction of the input referred to the same target.
@@ -239,6 +221,18 @@ impl<'a> Emitter<'a> {
         let distance = self.layout.moved(section, old).wrapping_sub(new_value(self.layout, symbol)) as i64;
         let slot = Slot { imm: (distance / scale - bias) as i32, ..slot };
         bytes[at..at + SLOT_BYTES as usize].copy_from_slice(&slot.to_bytes());
+    }
+}
+
+/// The slots of an instruction that refers to something.
+fn symbolic(node: &Node, reference: &Reference) -> (Slot, Option<Slot>) {
+    let call = Slot { code: opcode::CALL, src: reference.src, imm: reference.low, ..Slot::default() };
+    match node.insn {
+        Insn::LoadImm { dst, .. } => {
+            let first = Slot { code: opcode::LOAD_IMM64, dst: dst.index() as u8, ..call };
+            (first, Some(Slot { imm: reference.high, ..Slot::default() }))
+        }
+        _ => (call, None),
     }
 }
 
