@@ -72,11 +72,19 @@ pub struct Limits {
     pub record_bytes: usize,
     /// Events.
     pub events: usize,
+    /// Bytes that events carry.
+    pub event_bytes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { instructions: 100_000_000, map_bytes: 256 << 20, record_bytes: 16 << 20, events: 100_000 }
+        Limits {
+            instructions: 100_000_000,
+            map_bytes: 256 << 20,
+            record_bytes: 16 << 20,
+            events: 100_000,
+            event_bytes: 64 << 20,
+        }
     }
 }
 
@@ -172,7 +180,7 @@ impl Interpreter {
         let Machine { memory, world, .. } = machine;
         self.state.maps = memory.maps;
         self.state.kernel = memory.kernel;
-        self.state.clock_ns = world.clock_ns + 1_000_000;
+        self.state.clock_ns = world.clock_ns.wrapping_add(1_000_000);
         self.state.random = world.random;
         outcome.map_err(|(reason, location)| self.fault(reason, location))
     }

@@ -58,6 +58,13 @@ pub(super) fn memory(hook: Hook, input: &Input, state: &mut State, options: &Opt
         kernel_loads: options.kernel_loads,
         record_limit: options.limits.record_bytes,
     };
+    match hook.program_type() {
+        Some(ProgramType::FLOW_DISSECTOR) => point_to(&mut memory, skb::FLOW_KEYS, None, &[0; FLOW_KEYS_BYTES]),
+        Some(ProgramType::CGROUP_SOCKOPT) => {
+            point_to(&mut memory, sockopt::OPTVAL, Some(sockopt::OPTVAL_END), &input.packet);
+        }
+        _ => {}
+    }
     if has_skb(hook) {
         describe_packet(&mut memory);
         if given == 0 {
@@ -85,6 +92,30 @@ mod skb {
     pub const LEN: usize = 0;
     pub const PROTOCOL: usize = 16;
     pub const IFINDEX: usize = 40;
+    pub const FLOW_KEYS: usize = 144;
+}
+
+/// Offsets in `struct bpf_sockopt`.
+mod sockopt {
+    pub const OPTVAL: usize = 8;
+    pub const OPTVAL_END: usize = 16;
+}
+
+/// Bytes of `struct bpf_flow_keys`.
+const FLOW_KEYS_BYTES: usize = 56;
+
+/// Puts the address of a new record into a field of the context, and its end into another.
+fn point_to(memory: &mut Memory, field: usize, end: Option<usize>, bytes: &[u8]) {
+    let Ok(address) = memory.make_record(0, bytes.len()) else { return };
+    if let Ok(record) = memory.write(address, bytes.len()) {
+        record.copy_from_slice(bytes);
+    }
+    let fields = [Some((field, address)), end.map(|end| (end, address + bytes.len() as u64))];
+    for (field, value) in fields.into_iter().flatten() {
+        if let Some(target) = memory.context.get_mut(field..field + 8) {
+            target.copy_from_slice(&value.to_le_bytes());
+        }
+    }
 }
 
 fn put(memory: &mut Memory, offset: usize, value: u32) {

@@ -12,6 +12,7 @@ use super::state::{State, Task};
 use crate::hook::Hook;
 use crate::insn::*;
 use crate::semantics;
+use std::collections::BTreeMap;
 
 /// Everything a run changes, and what it needs to know.
 pub(super) struct Machine<'r> {
@@ -29,6 +30,9 @@ pub(super) struct Machine<'r> {
     pub tail_calls: u32,
     /// What is being called, for messages and events.
     pub callee: Callee<FuncId>,
+    /// How often each call that is not modelled was made.
+    pub unknown_calls: BTreeMap<Callee<FuncId>, u64>,
+    event_bytes: usize,
     /// Where it went wrong, set once.
     pub location: Option<(FuncId, usize)>,
     junk: Option<Random>,
@@ -65,6 +69,8 @@ impl<'r> Machine<'r> {
             tail_call: None,
             tail_calls: 0,
             callee: Callee::Helper(0),
+            unknown_calls: BTreeMap::new(),
+            event_bytes: 0,
             location: None,
             junk: options.poison.map(Random::new),
         };
@@ -107,7 +113,10 @@ impl<'r> Machine<'r> {
 
     /// Records an event of the call that is being made; the caller of the helper adds its result.
     pub(super) fn record(&mut self, arguments: Vec<Argument>) -> Result<(), Trap> {
-        if self.events.len() >= self.options.limits.events {
+        let bytes = |a: &Argument| if let Argument::Bytes(bytes) = a { bytes.len() } else { 0 };
+        self.event_bytes += arguments.iter().map(bytes).sum::<usize>();
+        let limits = &self.options.limits;
+        if self.events.len() >= limits.events || self.event_bytes > limits.event_bytes {
             return Err(Box::new(Reason::Limit(Limit::Events)));
         }
         self.events.push(Event { call: self.callee, arguments, result: 0 });
@@ -207,7 +216,9 @@ impl semantics::Machine for Machine<'_> {
                 let first = self.memory.maps[index].first_value().map_err(|l| Box::new(Reason::Limit(l)))?;
                 first.ok_or_else(|| unsupported("the address of a value of a map that is no array"))? + offset as u64
             }
-            Imm64::Function(f) if (f.0 as usize) < self.code.len() => address::base(Kind::Function, f.0),
+            Imm64::Function(f) if (f.0 as usize) < self.code.len() && f.0 <= address::MAX_INDEX => {
+                address::base(Kind::Function, f.0)
+            }
             Imm64::Function(f) => return Err(unsupported(format!("function {}, which does not exist", f.0))),
             // Kernel variables and extern symbols are objects somewhere in the kernel.
             Imm64::Btf { id, fd } => object(id as u32 as u64, fd as u32 as u64),

@@ -88,6 +88,7 @@ impl Map {
     pub fn new(def: &MapDef, number: u32, cpus: u32, limit: usize) -> Map {
         let copies = if def.kind.is_per_cpu() { cpus.max(1) } else { 1 };
         let entries = def.max_entries;
+        let queued = entries.min((limit / (def.value_size as usize + 32)).try_into().unwrap_or(u32::MAX));
         let values = Values::new(def.value_size as usize, limit);
         let contents = match def.kind {
             MapType::ARRAY | MapType::PERCPU_ARRAY => Contents::Array(Array::new(entries, copies, values)),
@@ -102,8 +103,8 @@ impl Map {
                 Contents::Hash(Hash::new(entries, 1, WhenFull::Refuse, values))
             }
             MapType::LPM_TRIE => Contents::Trie(Trie::new(entries, def.key_size, values)),
-            MapType::QUEUE => Contents::Queue(Queue::new(entries, false)),
-            MapType::STACK => Contents::Queue(Queue::new(entries, true)),
+            MapType::QUEUE => Contents::Queue(Queue::new(queued, false)),
+            MapType::STACK => Contents::Queue(Queue::new(queued, true)),
             MapType::PROG_ARRAY => Contents::Programs(BTreeMap::new()),
             MapType::ARRAY_OF_MAPS | MapType::HASH_OF_MAPS => Contents::Maps(BTreeMap::new()),
             MapType::RINGBUF | MapType::PERF_EVENT_ARRAY => Contents::Output,

@@ -210,12 +210,24 @@ impl Memory {
     /// Makes memory for the program.
     pub(super) fn make_record(&mut self, map: u32, len: usize) -> Result<u64, Trap> {
         let used: usize = self.records.iter().filter_map(|r| r.bytes.as_ref()).map(Vec::len).sum();
-        let index = self.records.len() as u32;
-        if index > MAX_INDEX || len > self.record_limit.saturating_sub(used) {
+        if len > self.record_limit.saturating_sub(used) {
             return Err(Box::new(Reason::Limit(Limit::Memory)));
         }
-        self.records.push(Record { map, bytes: Some(vec![0; len]) });
-        Ok(address::base(Kind::Record, index))
+        let record = Record { map, bytes: Some(vec![0; len]) };
+        // The place of one that was given back is used again only when there is no other.
+        let index = match self.records.len() {
+            next if next <= MAX_INDEX as usize => {
+                self.records.push(record);
+                next
+            }
+            _ => {
+                let free = self.records.iter().position(|r| r.bytes.is_none());
+                let free = free.ok_or_else(|| Box::new(Reason::Limit(Limit::Memory)))?;
+                self.records[free] = record;
+                free
+            }
+        };
+        Ok(address::base(Kind::Record, index as u32))
     }
 
     /// Takes a record back; `None` when the address is not that of a live one.

@@ -14,6 +14,9 @@ pub struct Outcome {
     pub metadata: Vec<u8>,
     /// The context. Fields that are packet pointers hold what the input had there.
     pub context: Vec<u8>,
+    /// Memory that was made for the program and that it still had at the end: flow keys, the value
+    /// of a socket option, records that were never submitted.
+    pub records: Vec<Vec<u8>>,
     /// Other effects, in order.
     pub events: Vec<Event>,
     /// Number of executed instructions.
@@ -28,6 +31,7 @@ impl Outcome {
             packet: memory.packet.bytes().to_vec(),
             metadata: memory.packet.metadata().to_vec(),
             context: std::mem::take(&mut memory.context),
+            records: std::mem::take(&mut memory.records).into_iter().filter_map(|r| r.bytes).collect(),
             events: std::mem::take(&mut machine.events),
             instructions: machine.options.limits.instructions - machine.remaining,
         }
@@ -51,6 +55,9 @@ impl Outcome {
             if let Some(i) = a.iter().zip(b).position(|(a, b)| a != b) {
                 return Some(format!("{name} byte {i}: {:#04x} and {:#04x}", a[i], b[i]));
             }
+        }
+        if self.records != other.records {
+            return Some(format!("memory left: {:02x?} and {:02x?}", self.records, other.records));
         }
         let at =
             (0..self.events.len().max(other.events.len())).find(|i| self.events.get(*i) != other.events.get(*i))?;

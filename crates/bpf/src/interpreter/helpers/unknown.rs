@@ -21,9 +21,11 @@ pub(in crate::interpreter) fn model(m: &mut Machine, arguments: [u64; 5]) -> Res
     let Some(contract) = contract else {
         // How many arguments it takes is not known, and registers beyond them hold anything: only how
         // often it was called before can count.
-        let before = m.events.iter().filter(|e| e.call == m.callee).count() as u64;
+        let made = m.unknown_calls.entry(m.callee).or_default();
+        *made += 1;
+        let made = *made;
         m.record(Vec::new())?;
-        return Ok(number(hash([seed, before])));
+        return Ok(number(hash([seed, made])));
     };
     let mut seen = Vec::new();
     for (arg, value) in contract.args.iter().zip(arguments) {

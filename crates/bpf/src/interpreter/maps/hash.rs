@@ -6,6 +6,9 @@ use super::Values;
 use super::array::{EXIST, LOCK, NOEXIST};
 use std::collections::BTreeMap;
 
+/// What the index costs for each element apart from the key, about.
+const NODE_BYTES: usize = 48;
+
 /// What an insertion into a full table does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum WhenFull {
@@ -76,6 +79,9 @@ impl Hash {
                 WhenFull::Evict if self.entries > 0 => self.evict(),
                 _ => return Ok(Err(E2BIG)),
             }
+        }
+        if (self.index.len() + 1).saturating_mul(key.len() + NODE_BYTES) > self.values.limit() {
+            return Err(Limit::Memory);
         }
         let element = self.allocate()?;
         self.index.insert(key.to_vec(), element);

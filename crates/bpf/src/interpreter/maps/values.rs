@@ -96,6 +96,11 @@ impl Values {
         made.flat_map(move |(i, _)| i as u64 * per_chunk..(i as u64 + 1) * per_chunk)
     }
 
+    /// Most bytes that all values may take.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// Bytes of a value rounded up to eight, as system calls on per-CPU maps count them.
     pub fn padded(&self) -> usize {
         self.padded
