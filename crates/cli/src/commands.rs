@@ -1,0 +1,13 @@
+//! The subcommands, each with its options and its `run`.
+
+pub mod asm;
+pub mod check;
+pub mod completions;
+pub mod conformance_plugin;
+pub mod diff;
+pub mod doctor;
+pub mod man;
+pub mod opt;
+pub mod print;
+pub mod run;
+pub mod stat;

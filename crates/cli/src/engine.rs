@@ -1,0 +1,98 @@
+//! The optimizer and the prover as the commands use them.
+
+use crate::interrupt;
+use crate::terminal;
+use indicatif::{ProgressBar, ProgressStyle};
+use karakoram_bpf::insn::FuncId;
+use karakoram_bpf::program::Program;
+use karakoram_optimize::pipeline::SlotWindow;
+use karakoram_optimize::{Level, Options, Outcome, Progress, optimize};
+use karakoram_proof::ProverOptions;
+use karakoram_proof::apply::{Applied, Proven, Prover};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// What a user may ask of the optimizer.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// How hard to try.
+    pub level: Level,
+    /// Most judgements; see [`Options::effort`].
+    pub effort: Option<u64>,
+    /// Slots to stay within.
+    pub window: Option<SlotWindow>,
+    /// Rules that are not used.
+    pub skip: BTreeSet<String>,
+    /// Functions that may change, by name.
+    pub only: Option<BTreeSet<String>>,
+    /// Stop after so many rewrites.
+    pub stop_after: Option<usize>,
+    /// How the prover models memory.
+    pub prover: ProverOptions,
+    /// Whether to show progress.
+    pub quiet: bool,
+}
+
+/// Makes a program better.
+pub fn run(program: &Program, settings: &Settings) -> Outcome {
+    let options = Options {
+        level: settings.level,
+        effort: settings.effort,
+        window: settings.window,
+        skip: settings.skip.clone(),
+        only: settings.only.clone(),
+        stop_after: settings.stop_after,
+        interrupted: Some(interrupt::flag()),
+        prover: settings.prover,
+        ..Options::default()
+    };
+    let bar = progress_bar(settings.quiet);
+    let mut slots: Vec<usize> = program.functions.iter().map(|f| f.slots()).collect();
+    let (before, mut rewrites) = (program.slots(), 0);
+    let mut show = |news: Progress| {
+        let Progress::Round { function, slots: now, applied } = news else { return };
+        slots[function.0 as usize] = now;
+        rewrites += applied;
+        let name = &program.function(function).name;
+        let now: usize = slots.iter().sum();
+        bar.set_message(format!("{name}: {before} -> {now} slots, {rewrites} rewrites proven"));
+    };
+    let outcome = optimize(program.clone(), &options, &mut show);
+    bar.finish_and_clear();
+    outcome
+}
+
+fn progress_bar(quiet: bool) -> ProgressBar {
+    if quiet || !terminal::is_watched() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}
+
+/// Applies rewrites that were applied before to `input` once more, each judged again; what no longer
+/// fits is left out. Rewrites of one round count positions from the start of that round.
+pub fn replay(input: &Program, steps: &[Applied], prover: ProverOptions) -> Proven {
+    let prover = Prover::new(input, prover);
+    let mut proven = Proven::input(input.clone());
+    let mut at = 0;
+    while at < steps.len() {
+        let function = steps[at].rewrite.function;
+        let same = |s: &&Applied| s.round == steps[at].round && s.rewrite.function == function;
+        let count = steps[at..].iter().take_while(same).count();
+        let batch = steps[at..at + count].iter().map(|s| s.rewrite.clone()).collect();
+        let facts = prover.facts(proven.program(), function);
+        prover.apply(&mut proven, function, &facts, batch, &mut || true);
+        at += count;
+    }
+    proven
+}
+
+/// The rewrites of one function in order.
+pub fn steps_of(proven: &Proven, function: FuncId) -> Vec<Applied> {
+    proven.applied().iter().filter(|a| a.rewrite.function == function).cloned().collect()
+}

@@ -1,0 +1,204 @@
+//! The kernel as a judge: does it load, and do two versions behave alike when it runs them?
+
+use crate::packets;
+use karakoram_bpf::encode::Slot;
+use karakoram_bpf::insn::FuncId;
+use karakoram_bpf::map::MapDef;
+use karakoram_bpf::program::Program;
+use karakoram_elf::Object;
+use karakoram_elf::btf::Btf;
+use karakoram_elf::link::{self, Target};
+use karakoram_kernel::btf::Btf as KernelBtf;
+use karakoram_kernel::differential::{Differential, Side};
+use karakoram_kernel::effects::{self, Effect};
+use karakoram_kernel::load::{self, LoadError, LoadRequest, LoadedProgram};
+use karakoram_kernel::map::{MapDetails, MapSet, MapSetOptions};
+use karakoram_kernel::run::{RunInput, default_context, shape};
+use karakoram_kernel::running;
+use std::collections::HashMap;
+
+/// Entries that hash tables get at most when two versions are compared; see [`MapSetOptions`].
+const MOST_ENTRIES: u32 = 4096;
+
+/// The running kernel.
+pub struct Kernel {
+    types: Option<Btf>,
+    symbols: HashMap<String, u64>,
+    configuration: HashMap<String, String>,
+}
+
+/// A program in the kernel, with its maps.
+pub struct Loaded {
+    /// The program.
+    pub program: LoadedProgram,
+    /// Its maps.
+    pub maps: MapSet,
+    /// Its functions, as the kernel numbers them.
+    pub functions: Vec<FuncId>,
+    slots: Vec<Slot>,
+    _types: Option<KernelBtf>,
+}
+
+/// Why there is no program in the kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// The verifier found something.
+    Rejected(String),
+    /// It was not asked, or not about the program.
+    Unchecked(String),
+}
+
+impl Refused {
+    /// In words.
+    pub fn reason(&self) -> &str {
+        match self {
+            Refused::Rejected(why) | Refused::Unchecked(why) => why,
+        }
+    }
+}
+
+/// What running both versions side by side found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Runs {
+    /// So many runs, no difference.
+    Agree(u64),
+    /// A difference.
+    Differ(String),
+    /// They cannot be compared this way, and why.
+    NotCompared(String),
+}
+
+impl Kernel {
+    /// The name that reports give it.
+    pub fn name() -> String {
+        format!("Linux {}", running::release())
+    }
+
+    /// Finds out whether this process may load programs, and what binding them to this kernel takes.
+    pub fn open() -> Result<Kernel, String> {
+        // r0 = 0; exit
+        let shortest = [Slot { code: 0xb7, ..Slot::default() }, Slot { code: 0x95, ..Slot::default() }];
+        let request = LoadRequest::new("kara", karakoram_bpf::hook::ProgramType::SOCKET_FILTER, &shortest);
+        load::load(&request).map_err(|e| e.to_string())?;
+        Ok(Kernel {
+            types: running::btf().ok().and_then(|bytes| Btf::parse(&bytes).ok()),
+            symbols: running::symbols().unwrap_or_default(),
+            configuration: running::configuration(),
+        })
+    }
+
+    /// Loads a program of an object.
+    pub fn load_object(&self, object: &Object, entry: FuncId) -> Result<Loaded, Refused> {
+        let config = |name: &str| self.configuration.get(name).cloned();
+        let symbol = |name: &str| self.symbols.get(name).copied();
+        let target = Target {
+            btf: self.types.as_ref(),
+            kernel_version: running::version_code(),
+            config: Some(&config),
+            kernel_symbols: Some(&symbol),
+            program_type: None,
+        };
+        let unchecked = |what: String| Refused::Unchecked(format!("it could not be bound to the kernel: {what}"));
+        let image = link::link_function(object, entry, &target).map_err(|e| unchecked(e.to_string()))?;
+        // Old kernels and unusual types: the program may load without them just as well.
+        let types = image.btf.as_deref().and_then(|blob| KernelBtf::load(blob).ok());
+        let defs: Vec<MapDef> = image.maps.iter().map(|m| m.def.clone()).collect();
+        let details: Vec<MapDetails> = image
+            .maps
+            .iter()
+            .map(|m| MapDetails { types: (m.key_type, m.value_type), extra: m.extra, numa_node: m.numa_node })
+            .collect();
+        let maps = create_maps(&defs, &details, types.as_ref())?;
+        let request = LoadRequest {
+            expected_attach_type: image.expected_attach_type,
+            attach_btf_id: image.attach_btf_id,
+            license: &image.license,
+            btf: types.as_ref(),
+            func_info: if types.is_some() { &image.func_info } else { &[] },
+            func_info_rec_size: image.func_info_record_bytes,
+            line_info: if types.is_some() { &image.line_info } else { &[] },
+            line_info_rec_size: image.line_info_record_bytes,
+            flags: image.flags,
+            kern_version: image.kernel_version,
+            ..LoadRequest::new(&image.name, image.program_type, &image.slots)
+        };
+        let program = load::load(&request.with_maps(&maps)).map_err(|e| refused(e, &|slot| source(&image, slot)))?;
+        let functions = image.functions.iter().map(|(f, _)| *f).collect();
+        Ok(Loaded { program, maps, functions, slots: image.slots, _types: types })
+    }
+
+    /// Loads a program that is no object; its first function is the entry.
+    pub fn load_program(&self, program: &Program) -> Result<Loaded, Refused> {
+        use karakoram_bpf::program::Entry;
+        let hook = match program.functions.first().map(|f| &f.entry) {
+            Some(Entry::Hook(hook)) => *hook,
+            _ => return Err(Refused::Unchecked("its first function has no hook".into())),
+        };
+        let Some(kind) = hook.program_type() else {
+            return Err(Refused::Unchecked(format!("the kernel has no hook that gives a {}", hook.name())));
+        };
+        let slots = program.to_slots().map_err(|e| Refused::Unchecked(e.to_string()))?;
+        let maps = create_maps(&program.maps, &[], None)?;
+        let name = &program.functions[0].name;
+        let request = LoadRequest::new(name, kind, &slots).with_maps(&maps);
+        let loaded = load::load(&request).map_err(|e| refused(e, &|_| None))?;
+        let functions = (0..program.functions.len() as u32).map(FuncId).collect();
+        Ok(Loaded { program: loaded, maps, functions, slots, _types: None })
+    }
+}
+
+fn create_maps(defs: &[MapDef], details: &[MapDetails], types: Option<&KernelBtf>) -> Result<MapSet, Refused> {
+    let options = MapSetOptions { btf: types, details, mapped: true, most_entries: Some(MOST_ENTRIES) };
+    MapSet::create(defs, &options).map_err(|e| Refused::Unchecked(e.to_string()))
+}
+
+fn source(image: &link::LoadImage, slot: usize) -> Option<String> {
+    let line = image.line(slot)?;
+    Some(format!("{}:{}", line.file, line.line))
+}
+
+fn refused(error: LoadError, source: &dyn Fn(usize) -> Option<String>) -> Refused {
+    match &error {
+        LoadError::Rejected(rejection) => {
+            let place = rejection.analysis.insn.and_then(source);
+            Refused::Rejected(format!("{error}{}", place.map_or(String::new(), |p| format!(" ({p})"))))
+        }
+        _ => Refused::Unchecked(error.to_string()),
+    }
+}
+
+/// Runs two versions on the same packets with equal maps.
+pub fn run_both(a: &Loaded, b: &Loaded, runs: u64, seed: u64) -> Runs {
+    let kind = a.program.prog_type;
+    let Some(shape) = shape(kind).filter(|s| s.data) else {
+        return Runs::NotCompared(format!("{} programs cannot be run on packets", kind.name()));
+    };
+    let calls: Vec<_> = effects::of_program(&a.slots).into_iter().chain(effects::of_program(&b.slots)).collect();
+    if let Some(call) = calls.iter().find(|c| c.effect == Effect::ReachesOut) {
+        return Runs::NotCompared(format!("it calls {}, which reaches out of the program", call.name));
+    }
+    if let Some(call) = calls.first() {
+        return Runs::NotCompared(format!("it calls {}, which gives something else each time", call.name));
+    }
+    let differ = || {
+        let (a, b) = (Side { program: &a.program, maps: &a.maps }, Side { program: &b.program, maps: &b.maps });
+        let mut differential = Differential::new(a, b)?;
+        for packet in packets::packets(seed).take(runs as usize) {
+            let ctx = if shape.ctx_out { default_context(kind, packet.len()) } else { Vec::new() };
+            let found = differential.run(&RunInput { data: packet, ctx, ..Default::default() })?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        differential.finish()
+    };
+    match differ() {
+        Ok(None) => Runs::Agree(runs),
+        Ok(Some(found)) => {
+            let what: Vec<String> = found.differences.iter().map(|d| d.to_string()).collect();
+            let packet: String = found.input.data.iter().take(64).map(|b| format!("{b:02x}")).collect();
+            Runs::Differ(format!("{} (packet of {} bytes: {packet})", what.join("; "), found.input.data.len()))
+        }
+        Err::<_, karakoram_kernel::error::KernelError>(e) => Runs::NotCompared(e.to_string()),
+    }
+}
