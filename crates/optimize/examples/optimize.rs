@@ -5,7 +5,7 @@ use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::program::Program;
 use karakoram_bpf::text::{self, Format};
 use karakoram_optimize::pipeline::SlotWindow;
-use karakoram_optimize::{Level, Options, Progress, optimize};
+use karakoram_optimize::{Level, Options, optimize};
 use std::collections::BTreeMap;
 
 fn read(path: &str) -> Result<Program, String> {
@@ -50,11 +50,10 @@ fn main() {
                 continue;
             }
         };
-        let outcome = optimize(program, &options, &mut |news| {
-            if let Progress::Refused { why, rewrite, .. } = news {
-                println!("{why}: {rewrite}");
-            }
-        });
+        let outcome = optimize(program, &options, &mut |_| {});
+        for refused in &outcome.refused {
+            println!("{}: {}", refused.why, refused.rewrite);
+        }
         let name = file.rsplit('/').next().unwrap_or(&file);
         for f in &outcome.functions {
             println!(

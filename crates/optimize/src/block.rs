@@ -101,7 +101,17 @@ impl<'c, 'a> Block<'c, 'a> {
     /// A register and distance that reach a place from a position.
     pub fn reach(&self, position: usize, place: &Place) -> Option<(Reg, i16)> {
         let live = self.context.facts.live[position];
-        Reg::all().filter(|r| live.contains(*r) || *r == Reg::FP).find_map(|r| {
+        self.reach_through(position, place, |r| live.contains(r) || r == Reg::FP)
+    }
+
+    /// The same with any register but one, also with one that does not matter there any more.
+    pub fn reach_without(&self, position: usize, place: &Place, not: Reg) -> Option<(Reg, i16)> {
+        self.reach_through(position, place, |r| r != not)
+    }
+
+    fn reach_through(&self, position: usize, place: &Place, may: impl Fn(Reg) -> bool) -> Option<(Reg, i16)> {
+        // The frame pointer is always there.
+        std::iter::once(Reg::FP).chain(Reg::all()).filter(|r| may(*r)).find_map(|r| {
             let here = self.place(position, r, 0, place.size);
             let distance = place.offset.wrapping_sub(here.offset);
             (here.base == place.base).then(|| i16::try_from(distance).ok()).flatten().map(|off| (r, off))

@@ -12,7 +12,10 @@ mod dead;
 mod deletion;
 mod jumps;
 mod known;
+mod rebase;
 mod reload;
+mod shifts;
+mod tails;
 mod unreachable;
 mod wide_load;
 mod wide_store;
@@ -26,10 +29,12 @@ impl Stage {
     pub const FIRST: Stage = Stage(0);
     const SECOND: Stage = Stage(1);
     const LAST: Stage = Stage(2);
+    /// The window search.
+    pub const SEARCH: Stage = Stage(3);
 
     /// The one after it.
     pub fn next(self) -> Option<Stage> {
-        (self < Stage::LAST).then_some(Stage(self.0 + 1))
+        (self < Stage::SEARCH).then_some(Stage(self.0 + 1))
     }
 }
 
@@ -68,6 +73,9 @@ pub const ALL: &[Pass] = &[
     pass("wide_load", Level::O2, Stage::FIRST, 0, wide_load::propose),
     pass("wide_store", Level::O2, Stage::FIRST, 0, wide_store::propose),
     pass("reload", Level::O2, Stage::FIRST, 0, reload::propose),
+    pass("shifts", Level::O2, Stage::FIRST, 0, shifts::propose),
+    pass("rebase", Level::O2, Stage::FIRST, 0, rebase::propose),
     pass("copies", Level::O1, Stage::SECOND, 1, copies::propose),
+    pass("tails", Level::O2, Stage::SECOND, 0, tails::propose),
     pass("deletion", Level::O2, Stage::LAST, 2, deletion::propose),
 ];

@@ -7,6 +7,7 @@ use crate::memo::{self, Memo};
 use crate::notes;
 use crate::passes::{self, Pass, Stage};
 use crate::proposal::Proposal;
+use crate::search::{self, Budget, SearchOptions};
 use crate::window;
 use karakoram_bpf::insn::{FuncId, InsnId};
 use karakoram_bpf::program::Program;
@@ -15,7 +16,7 @@ use karakoram_proof::apply::{Prover, Proven};
 use karakoram_proof::facts::Facts;
 use karakoram_proof::refusal::Refusal;
 use karakoram_proof::rewrite::Rewrite;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -62,7 +63,7 @@ pub struct Options<'a> {
     pub stop_after: Option<usize>,
     /// Set to stop early and keep what is proven.
     pub interrupted: Option<&'a AtomicBool>,
-    /// Tell of every refused proposal; slow.
+    /// Keep every refused proposal as text; slow.
     pub explain: bool,
     /// Memory-model optimizations of the prover.
     pub prover: ProverOptions,
@@ -80,15 +81,17 @@ pub enum Progress {
         /// Rewrites applied in this round.
         applied: usize,
     },
-    /// A proposal was refused; told only with [`Options::explain`].
-    Refused {
-        /// The function.
-        function: FuncId,
-        /// Why.
-        why: String,
-        /// What was proposed, as text.
-        rewrite: String,
-    },
+}
+
+/// A proposal that was refused, as text; kept only with [`Options::explain`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The function.
+    pub function: FuncId,
+    /// Why.
+    pub why: String,
+    /// What was proposed.
+    pub rewrite: String,
 }
 
 /// How a rule fared.
@@ -130,6 +133,8 @@ pub struct Outcome {
     pub functions: Vec<FunctionStats>,
     /// What was only known in outline, counted by name.
     pub notes: BTreeMap<String, usize>,
+    /// Refused proposals, when they were asked for.
+    pub refused: Vec<Refused>,
     /// Judgements.
     pub judged: u64,
     /// Whether work was left: the budget was used up, or it was interrupted.
@@ -151,6 +156,7 @@ pub fn optimize(program: Program, options: &Options, progress: &mut dyn FnMut(Pr
         prover,
         options,
         memo: Memo::default(),
+        refused: Vec::new(),
         judged: 0,
         effort,
         is_partial: false,
@@ -170,6 +176,7 @@ pub fn optimize(program: Program, options: &Options, progress: &mut dyn FnMut(Pr
         proven: run.proven,
         functions: run.functions,
         notes,
+        refused: run.refused,
         judged: run.judged,
         is_partial: run.is_partial,
     }
@@ -181,6 +188,7 @@ struct Run<'a> {
     proven: Proven,
     functions: Vec<FunctionStats>,
     memo: Memo,
+    refused: Vec<Refused>,
     judged: u64,
     effort: u64,
     is_partial: bool,
@@ -203,7 +211,7 @@ impl Run<'_> {
                 return;
             }
             let facts = self.prover.facts(self.proven.program(), f);
-            let applied = self.round(f, &facts, stage, fence, progress);
+            let applied = self.round(f, &facts, stage, fence);
             self.functions[f.0 as usize].rounds += 1;
             progress(Progress::Round { function: f, slots: self.proven.program().function(f).slots(), applied });
             match (applied, stage.next()) {
@@ -224,15 +232,15 @@ impl Run<'_> {
     }
 
     /// One round; returns how many rewrites were applied.
-    fn round(
-        &mut self,
-        f: FuncId,
-        facts: &Facts,
-        stage: Stage,
-        fence: Option<Fence>,
-        progress: &mut dyn FnMut(Progress),
-    ) -> usize {
-        let (batch, keys) = self.candidates(f, facts, stage, fence);
+    fn round(&mut self, f: FuncId, facts: &Facts, stage: Stage, fence: Option<Fence>) -> usize {
+        let (batch, keys) = match stage == Stage::SEARCH {
+            true => {
+                let found = self.search(f, facts, fence);
+                let keys = vec![0; found.len()];
+                (found, keys)
+            }
+            false => self.candidates(f, facts, stage, fence),
+        };
         if batch.is_empty() {
             return 0;
         }
@@ -256,7 +264,7 @@ impl Run<'_> {
                 }
                 Err(why) => {
                     if let Some(text) = texts.get(i) {
-                        progress(Progress::Refused { function: f, why: why.to_string(), rewrite: text.clone() });
+                        self.refused.push(Refused { function: f, why: why.to_string(), rewrite: text.clone() });
                     }
                     *entry.refused.entry(kind(why)).or_insert(0) += 1;
                     self.memo.insert(key);
@@ -303,7 +311,7 @@ impl Run<'_> {
     /// What to judge, most promising first, with the keys to remember refusals by.
     fn candidates(&self, f: FuncId, facts: &Facts, stage: Stage, fence: Option<Fence>) -> (Vec<Rewrite>, Vec<u64>) {
         let context = Context::new(self.proven.program(), f, facts, &|f| self.prover.arguments(f));
-        let allowed = fence.map_or(0..context.len(), |w| within(&context, w));
+        let allowed = fence.map_or(0..context.len(), |w| within(&facts.flow.positions, context.len(), w));
         let mut proposals: Vec<(i64, &Pass, Proposal)> = Vec::new();
         for pass in passes::ALL {
             if pass.stage != stage || pass.level > self.options.level || self.is_skipped(pass.name) {
@@ -332,6 +340,21 @@ impl Run<'_> {
         (batch, keys)
     }
 
+    /// What the window search finds; its proposals were judged once already.
+    fn search(&mut self, f: FuncId, facts: &Facts, fence: Option<Fence>) -> Vec<Rewrite> {
+        if self.options.level < Level::O3 || self.is_skipped(search::RULE) {
+            return Vec::new();
+        }
+        let left = self.effort - self.judged.min(self.effort);
+        let mut budget = Budget { interrupted: self.options.interrupted, ..Budget::new(left * 1_000, left) };
+        let program = self.proven.program();
+        let within = fence.map(|w| within(&facts.flow.positions, facts.before.len(), w));
+        let options = SearchOptions { within, ..SearchOptions::default() };
+        let found = search::propose(program, f, facts, &self.prover, &mut budget, &options);
+        self.judged += left - budget.judgements;
+        found
+    }
+
     fn is_skipped(&self, rule: &str) -> bool {
         let family = rule.split('/').next().unwrap_or(rule);
         self.options.skip.contains(rule) || self.options.skip.contains(family)
@@ -349,9 +372,9 @@ fn fence(program: &Program, window: &SlotWindow) -> Fence {
     Fence { before: first.checked_sub(1).and_then(id), after: id(last) }
 }
 
-fn within(context: &Context, fence: Fence) -> Range<usize> {
-    let at = |id: Option<InsnId>| id.and_then(|id| context.facts.flow.positions.get(&id).copied());
-    at(fence.before).map_or(0, |p| p + 1)..at(fence.after).unwrap_or(context.len())
+fn within(positions: &HashMap<InsnId, usize>, length: usize, fence: Fence) -> Range<usize> {
+    let at = |id: Option<InsnId>| id.and_then(|id| positions.get(&id).copied());
+    at(fence.before).map_or(0, |p| p + 1)..at(fence.after).unwrap_or(length)
 }
 
 fn kind(refusal: &Refusal) -> &'static str {

@@ -16,8 +16,13 @@ fn with_constant(context: &Context, p: usize) -> Option<(&'static str, Insn)> {
     let value = |r: Reg| context.value(p, r);
     Some(match *context.insn(p) {
         Insn::Alu { width, op, dst, src: Operand::Reg(r) } => {
-            let src = Operand::Imm(immediate(width, value(r)?)?);
-            ("constant/operand", Insn::Alu { width, op, dst, src })
+            let v = value(r)?;
+            if let Some(imm) = immediate(width, v) {
+                return Some(("constant/operand", Insn::Alu { width, op, dst, src: Operand::Imm(imm) }));
+            }
+            // A constant of 32 bits can do where the high half of the result is zero anyway.
+            let src = Operand::Imm(u32::try_from(v).ok()? as i32);
+            ("constant/narrow", Insn::Alu { width: Width::W32, op, dst, src })
         }
         Insn::Mov { width, dst, src: Operand::Reg(r) } => {
             let src = Operand::Imm(immediate(width, value(r)?)?);

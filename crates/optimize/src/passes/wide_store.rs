@@ -27,6 +27,8 @@ struct Stored {
 enum What {
     Constant(u64),
     Loaded(usize, Place),
+    /// Bits from there on of what the instruction at that position wrote to that register.
+    Part(Option<usize>, Reg, u32),
 }
 
 pub(super) fn propose(context: &Context, out: &mut Vec<Proposal>) {
@@ -41,6 +43,7 @@ pub(super) fn propose(context: &Context, out: &mut Vec<Proposal>) {
                     let (low, high) = if neighbour < new.place.offset { (old, &new) } else { (&new, old) };
                     out.extend(constants(context, low, high));
                     out.extend(copies(context, &block, low, high));
+                    out.extend(parts(context, &block, low, high));
                 }
             }
             stores.insert((new.place.base, new.place.offset), new);
@@ -56,16 +59,50 @@ fn stored(context: &Context, block: &Block, p: usize) -> Option<Stored> {
         Operand::Reg(r) => match context.value(p, r) {
             Some(v) => What::Constant(v),
             None => {
-                let load = block.writer(p, r)?;
-                let from = block.access(load)?;
-                if !matches!(context.insn(load), Insn::Load { .. }) || from.size != place.size {
-                    return None;
+                let load = block.writer(p, r).filter(|q| matches!(context.insn(*q), Insn::Load { .. }));
+                match load.and_then(|q| Some((q, block.access(q)?))) {
+                    Some((load, from)) if from.size == place.size => What::Loaded(load, from),
+                    _ => part(context, block, p, r),
                 }
-                What::Loaded(load, from)
             }
         },
     };
     Some(Stored { at: p, place, what })
+}
+
+/// Which part of which value a register holds: follows copies and shifts to the right.
+fn part(context: &Context, block: &Block, mut p: usize, mut r: Reg) -> What {
+    let mut shift = 0;
+    loop {
+        let writer = block.writer(p, r);
+        match writer.map(|q| (q, *context.insn(q))) {
+            Some((q, Insn::Alu { op: AluOp::Rsh, src: Operand::Imm(n @ 0..64), .. })) => {
+                shift += n as u32;
+                p = q;
+            }
+            Some((q, Insn::Mov { src: Operand::Reg(from), .. })) => (p, r) = (q, from),
+            _ => return What::Part(writer, r, shift),
+        }
+    }
+}
+
+/// Neighbouring parts of one value: the lower one, stored wider.
+fn parts(context: &Context, block: &Block, low: &Stored, high: &Stored) -> Option<Proposal> {
+    let place = joined(&low.place)?;
+    let Insn::Store { src: Operand::Reg(r), .. } = *context.insn(low.at) else { return None };
+    let Insn::Store { src: Operand::Reg(q), .. } = *context.insn(high.at) else { return None };
+    let (What::Part(a, of_a, from_a), What::Part(b, of_b, from_b)) =
+        (part(context, block, low.at, r), part(context, block, high.at, q))
+    else {
+        return None;
+    };
+    if (a, of_a) != (b, of_b) || from_b != from_a + low.place.size.bits() {
+        return None;
+    }
+    let wide = store(context, low.at, 0, place.size, Operand::Reg(r))?;
+    let first = low.at.min(high.at);
+    let since = a.unwrap_or(block.range.start).min(first);
+    Some(single(vec![(low.at, Some(context.instead(low.at, wide))), (high.at, None)], "wide_store/part").since(since))
 }
 
 /// The place of both together.
