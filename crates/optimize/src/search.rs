@@ -11,20 +11,25 @@ pub mod case;
 pub mod enumerate;
 pub mod finish;
 pub mod machine;
+pub mod mcmc;
 pub mod random;
 pub mod slice;
 pub mod vocabulary;
 pub mod window;
 
 pub use budget::Budget;
+pub use mcmc::McmcOptions;
 
 use canonical::Key;
+use case::Case;
 use enumerate::{Limits, Next, enumerate};
 use karakoram_bpf::insn::{FuncId, Insn, InsnId};
 use karakoram_bpf::program::{Function, Node, Program};
 use karakoram_proof::apply::Prover;
 use karakoram_proof::facts::Facts;
 use karakoram_proof::rewrite::Rewrite;
+use mcmc::Chain;
+use random::Random;
 use std::ops::Range;
 use vocabulary::{Isa, Vocabulary};
 use window::Window;
@@ -94,6 +99,54 @@ pub fn propose(
     proposals
 }
 
+/// Name of the Markov chain in reports.
+pub const WALK: &str = "walk";
+
+/// Like [`propose`], by the stochastic search of K2.
+pub fn walk(
+    program: &Program,
+    function: FuncId,
+    facts: &Facts,
+    prover: &Prover,
+    budget: &mut Budget,
+    options: &SearchOptions,
+    mcmc: &McmcOptions,
+) -> Vec<Rewrite> {
+    let code = program.function(function);
+    let isa = Isa::of(code);
+    let windows = window::whole(program, function, facts, options.within.as_ref());
+    let prepared: Vec<(&Window, Vec<Case>, Vocabulary)> = windows
+        .iter()
+        .filter_map(|w| {
+            let cases = case::cases(program, facts, w, options.cases, options.seed)?;
+            let decided = w.branch.is_some() && cases.iter().all(|c| c.taken == cases[0].taken);
+            let vocabulary = Vocabulary::of(facts, w, isa, &cases);
+            (!decided).then_some((w, cases, vocabulary))
+        })
+        .collect();
+    let mut chains: Vec<Chain> = prepared.iter().map(|(w, c, v)| Chain::new(w, c, v, mcmc)).collect();
+    let mut best: Vec<Option<Rewrite>> = vec![None; chains.len()];
+    let mut fresh = code.fresh_id().0;
+    let mut random = Random::new(options.seed);
+    let turn = mcmc.reset_win_niter.unwrap_or(mcmc.iterations).max(1);
+    for n in 0..if chains.is_empty() { 0 } else { mcmc.iterations } {
+        if budget.is_over() {
+            break;
+        }
+        let at = (n / turn) as usize % chains.len();
+        let hit = chains[at].advance(&mut random);
+        budget.evaluated(1);
+        let Some(insns) = hit else { continue };
+        let searcher = Searcher { program, facts, prover, options, isa, fresh };
+        if let Some(rewrite) = searcher.judge(prepared[at].0, &insns, budget) {
+            chains[at].proven(&insns);
+            fresh += insns.len() as u32;
+            best[at] = Some(Rewrite { rule: WALK.to_string(), ..rewrite });
+        }
+    }
+    best.into_iter().flatten().collect()
+}
+
 struct Searcher<'a> {
     program: &'a Program,
     facts: &'a Facts,
@@ -130,7 +183,7 @@ impl Searcher<'_> {
             // Any branch would do on these.
             return None;
         }
-        let vocabulary = Vocabulary::of(self.facts, window, self.isa);
+        let vocabulary = Vocabulary::of(self.facts, window, self.isa, &cases);
         let slots = self.options.longest.min(window.slots - 1);
         let limits = Limits { slots, candidates: self.options.candidates_per_window.min(budget.candidates) };
         let mut found = None;

@@ -3,7 +3,8 @@
 use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::program::Program;
 use karakoram_bpf::text::{self, Format, asm};
-use karakoram_optimize::search::{Budget, SearchOptions, propose, window::positions_of_slots};
+use karakoram_optimize::search::mcmc::Distance;
+use karakoram_optimize::search::{Budget, McmcOptions, SearchOptions, propose, walk, window::positions_of_slots};
 use karakoram_proof::ProverOptions;
 use karakoram_proof::apply::{Proven, Prover};
 
@@ -32,12 +33,7 @@ fn search(program: Program, slots: Option<(usize, usize)>) -> Program {
 }
 
 fn sample(name: &str, slots: Option<(usize, usize)>) -> usize {
-    let path = format!("{}/../../tests/inputs/k2/{name}", env!("CARGO_MANIFEST_DIR"));
-    let beside = |ending| std::fs::read_to_string(std::path::Path::new(&path).with_extension(ending)).expect("exists");
-    let source = std::fs::read_to_string(&path).expect("exists");
-    let format = Format::of_path(&path).expect("known ending");
-    let program = text::read(format, &source, Some(&beside("desc")), Some(&beside("maps"))).expect("parses");
-    search(program, slots).slots()
+    search(read(name), slots).slots()
 }
 
 #[test]
@@ -50,6 +46,46 @@ fn samples_of_k2() {
     assert_eq!(sample("parameters/benchmark.bpf", Some((0, 3))), 14);
     assert_eq!(sample("parameters/benchmark.bpf", Some((4, 5))), 15);
     assert_eq!(sample("parameters/benchmark.bpf", None), 13);
+}
+
+fn read(name: &str) -> Program {
+    let path = format!("{}/../../tests/inputs/k2/{name}", env!("CARGO_MANIFEST_DIR"));
+    let beside = |ending| std::fs::read_to_string(std::path::Path::new(&path).with_extension(ending)).expect("exists");
+    let source = std::fs::read_to_string(&path).expect("exists");
+    let format = Format::of_path(&path).expect("known ending");
+    text::read(format, &source, Some(&beside("desc")), Some(&beside("maps"))).expect("parses")
+}
+
+/// Slots after one walk of the Markov chain.
+fn walked(name: &str, slots: (usize, usize), mcmc: &McmcOptions, seed: u64) -> usize {
+    let program = read(name);
+    let prover = Prover::new(&program, ProverOptions::default());
+    let within = Some(positions_of_slots(&program.functions[0], slots.0, slots.1));
+    let options = SearchOptions { within, seed, ..SearchOptions::default() };
+    let facts = prover.facts(&program, FuncId(0));
+    let mut budget = Budget::new(1_000_000, 1_000);
+    let proposals = walk(&program, FuncId(0), &facts, &prover, &mut budget, &options, mcmc);
+    let mut proven = Proven::input(program);
+    let verdicts = prover.apply(&mut proven, FuncId(0), &facts, proposals, &mut || true);
+    assert!(verdicts.iter().all(|v| matches!(v, Some(Ok(_)))), "{verdicts:?}");
+    proven.program().slots()
+}
+
+#[test]
+fn markov_chain() {
+    let mcmc = McmcOptions::of_walkthroughs();
+    assert_eq!(walked("hello/benchmark.k2", (0, 1), &mcmc, 0), 2);
+    assert_eq!(walked("bpf/before.bpf", (0, 3), &mcmc, 0), 10);
+    assert_eq!(walked("k2/after.k2", (0, 3), &mcmc, 0), 9);
+    assert_eq!(walked("parameters/benchmark.bpf", (4, 5), &mcmc, 0), 15);
+    let bits = McmcOptions { st_ex: Distance::Bits, ..mcmc.clone() };
+    assert_eq!(walked("parameters/benchmark.bpf", (0, 3), &bits, 0), 14);
+    assert_eq!(
+        walked("parameters/benchmark.bpf", (0, 3), &bits, 0),
+        walked("parameters/benchmark.bpf", (0, 3), &bits, 0)
+    );
+    let idle = McmcOptions { iterations: 0, ..mcmc };
+    assert_eq!(walked("hello/benchmark.k2", (0, 1), &idle, 0), 3);
 }
 
 /// The code of a function after a search.

@@ -1,5 +1,6 @@
 //! What candidates for a window are made of: its registers, constants, and memory operands.
 
+use super::case::Case;
 use super::window::Window;
 use karakoram_bpf::effects;
 use karakoram_bpf::insn::*;
@@ -80,8 +81,8 @@ const MOST_STORES: usize = 24;
 const MOST_CONSTANTS: usize = 16;
 
 impl Vocabulary {
-    /// The vocabulary of a window.
-    pub fn of(facts: &Facts, window: &Window, isa: Isa) -> Vocabulary {
+    /// The vocabulary of a window; `cases` show which results are always the same.
+    pub fn of(facts: &Facts, window: &Window, isa: Isa, cases: &[Case]) -> Vocabulary {
         let targets: Vec<Reg> = window.writes().iter().filter(|r| *r != Reg::FP).collect();
         let direct = |r: Reg| {
             window.insns.iter().any(|i| match i {
@@ -124,7 +125,7 @@ impl Vocabulary {
             targets,
             sources,
             used,
-            constants: constants(window),
+            constants: constants(window, &outcomes(window, cases)),
             operators,
             loads,
             stores,
@@ -184,8 +185,19 @@ pub fn is_useful(op: AluOp, width: Width, constant: i32) -> bool {
     }
 }
 
-/// Constants of the window, and what can be made of them.
-fn constants(window: &Window) -> Vec<i32> {
+/// Results that are the same in all cases.
+fn outcomes(window: &Window, cases: &[Case]) -> Vec<i64> {
+    let value = |case: &Case, r: Reg| case.expected.registers.values[r.index()] as i64;
+    let live = window.writes().iter().filter(|r| window.live_out().contains(*r));
+    live.filter_map(|r| {
+        let first = value(cases.first()?, r);
+        cases.iter().all(|c| value(c, r) == first).then_some(first)
+    })
+    .collect()
+}
+
+/// Constants of the window, its constant results, and what can be made of them.
+fn constants(window: &Window, outcomes: &[i64]) -> Vec<i32> {
     let mut own: Vec<i64> = Vec::new();
     let mut shifts: Vec<i64> = Vec::new();
     for insn in &window.insns {
@@ -200,6 +212,7 @@ fn constants(window: &Window) -> Vec<i32> {
         }
     }
     let mut all = own.clone();
+    all.extend(outcomes);
     all.extend(&shifts);
     for (i, a) in shifts.iter().enumerate() {
         all.push((1i64 << (a & 63)).wrapping_sub(1));

@@ -140,6 +140,27 @@ pub fn choose(program: &Program, function: FuncId, facts: &Facts, within: Option
     windows
 }
 
+/// The longest windows of a function, side by side: for a walk rather than an enumeration.
+pub fn whole(program: &Program, function: FuncId, facts: &Facts, within: Option<&Range<usize>>) -> Vec<Window> {
+    const LONGEST_WALKED: usize = 16;
+    let mut windows = Vec::new();
+    for block in &facts.flow.blocks {
+        let (low, high) = within.map_or((block.start, block.end), |w| (block.start.max(w.start), block.end.min(w.end)));
+        let mut start = low;
+        while start + 1 < high {
+            let ends = (start + 2..=high.min(start + LONGEST_WALKED)).rev();
+            match ends.into_iter().find_map(|end| Window::new(program, function, facts, start..end)) {
+                Some(window) => {
+                    start = window.range.end;
+                    windows.push(window);
+                }
+                None => start += 1,
+            }
+        }
+    }
+    windows
+}
+
 /// The positions of the instructions that lie in an inclusive range of slots.
 pub fn positions_of_slots(function: &Function, first: usize, last: usize) -> Range<usize> {
     let offsets = function.slot_offsets();
