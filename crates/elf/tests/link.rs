@@ -207,12 +207,30 @@ fn types_are_made_fit_for_the_kernel() {
     assert_eq!(offset.linkage(), Some(karakoram_elf::btf::Linkage::Static), "hidden functions are static");
 }
 
+/// BTF without types.
+fn empty_types() -> Vec<u8> {
+    let mut bytes = vec![0x9f, 0xeb, 1, 0];
+    for word in [24u32, 0, 0, 0, 0] {
+        bytes.extend(word.to_le_bytes());
+    }
+    bytes
+}
+
 #[test]
 fn errors_name_what_is_missing() {
     let kernel = kernel();
     let object = object("everything.c");
     let none = link::link(&object, "nothing", &target(&kernel)).unwrap_err();
     assert_eq!(none, LinkError::NoProgram("nothing".into()));
+    let symbols = |_: &str| Some(0x1000);
+    let error = link::link(&object, "count", &Target { config: None, ..target(&kernel) });
+    assert!(error.is_ok(), "a missing weak option is 0");
+    let other = Btf::parse(&empty_types()).unwrap();
+    let bare = Target { btf: Some(&other), kernel_symbols: Some(&symbols), ..Target::default() };
+    let error = link::link(&object, "nested", &bare).unwrap_err();
+    assert_eq!(error, LinkError::Missing("variable bpf_prog_active".into()));
+    let error = link::link(&object, "fields", &bare).unwrap_err();
+    assert_eq!(error, LinkError::Missing("function bpf_rcu_read_lock".into()));
     let no_types = Target { kernel_version: 1, ..Target::default() };
     let error = link::link(&object, "nested", &no_types).unwrap_err();
     assert_eq!(error.to_string(), "the kernel has no BTF, which is needed to find bpf_prog_active");

@@ -147,6 +147,11 @@ fn kernel_symbol(btf: &Btf, number: u32, symbol: &Symbol, target: &Target) -> Re
     let Some(declared) = declaration(btf, &symbol.name) else {
         return invalid(format!("extern symbol {} has no type", symbol.name));
     };
+    let is_kernels = |section: Type| section.variables().any(|v| v.ty == declared.id);
+    if !btf.find(".ksyms", Kind::DataSection).is_some_and(is_kernels) {
+        let name = &symbol.name;
+        return invalid(format!("{name} is defined in another object: link them first (bpftool gen object)"));
+    }
     let inner = btf.resolve(declared.inner().unwrap_or(0))?;
     if declared.kind == Kind::Variable && inner.kind == Kind::Void {
         let address = target.kernel_symbols.and_then(|find| find(&symbol.name));
@@ -168,7 +173,10 @@ fn kernel_symbol(btf: &Btf, number: u32, symbol: &Symbol, target: &Target) -> Re
                 false => invalid(format!("extern symbol {} has another type in the kernel", symbol.name)),
             }
         }
-        None if !symbol.is_weak => missing(format!("{} with a type", symbol.name)),
+        None if !symbol.is_weak => {
+            let what = if declared.kind == Kind::Function { "function" } else { "variable" };
+            missing(format!("{what} {}", symbol.name))
+        }
         None if declared.kind == Kind::Function => Ok(Resolution::Absent(POISON_CALL.wrapping_add(number as i32))),
         None => Ok(Resolution::Address(0)),
     }
