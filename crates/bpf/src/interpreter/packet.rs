@@ -110,7 +110,7 @@ impl Packet {
             return Err(NoRoom);
         }
         let bytes = self.start - meta;
-        if bytes % 4 != 0 || bytes > 252 {
+        if !bytes.is_multiple_of(4) || bytes > 252 {
             return Err(NoRoom);
         }
         self.meta = meta;

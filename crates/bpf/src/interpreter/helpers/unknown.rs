@@ -34,7 +34,9 @@ pub(in crate::interpreter) fn model(m: &mut Machine, arguments: [u64; 5]) -> Res
     let seed = hash([seed].into_iter().chain(seen.iter().flat_map(digest)));
     m.record(seen)?;
     for (arg, value) in contract.args.iter().zip(arguments) {
-        if let Arg::Write(length) | Arg::ReadWrite(length) = arg {
+        if let Arg::Write(length) | Arg::ReadWrite(length) = arg
+            && value != 0
+        {
             let len = bytes(*length, arguments);
             Random::new(seed ^ value_of(length, arguments)).fill(m.memory.write(value, len)?);
         }
@@ -60,7 +62,11 @@ fn describe(m: &Machine, arg: Arg, args: &[Arg], arguments: [u64; 5], value: u64
         let handle = args.iter().position(|a| *a == Arg::Map).and_then(|i| arguments.get(i).copied()).unwrap_or(0);
         m.map_argument(handle).map(|map| m.memory.maps[map].def())
     };
-    let read = |len: usize| Ok(Some(Argument::Bytes(m.memory.read(value, len)?.to_vec())));
+    // Many helpers take null for "nothing"; which ones, the contract does not say.
+    let read = |len: usize| match value {
+        0 => Ok(Some(Argument::Number(0))),
+        _ => Ok(Some(Argument::Bytes(m.memory.read(value, len)?.to_vec()))),
+    };
     match arg {
         Arg::Context => Ok(None),
         Arg::Plain | Arg::Opaque => Ok(Some(m.argument(value))),

@@ -22,10 +22,9 @@ impl Queue {
         if flags & !EXIST != 0 {
             return -EINVAL;
         }
-        if self.items.len() >= self.entries {
-            if flags & EXIST == 0 || self.items.pop_front().is_none() {
-                return -E2BIG;
-            }
+        let full = self.items.len() >= self.entries;
+        if full && (flags & EXIST == 0 || self.items.pop_front().is_none()) {
+            return -E2BIG;
         }
         self.items.push_back(value.to_vec());
         0
