@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Runs `kara opt` over a corpus and writes what it did to each program as CSV.
+
+    scripts/corpus --all --cpu v3
+    experiments/sweep/sweep.py corpus/clang-19-v3 --out build/sweep --runs 10000
+
+For each object: -O0 must give the same bytes; the default level must end with status 0 (or 2 for an
+object it refuses, with the reason); wall time, processor time and peak memory are those of the whole
+process. Exits with 1 when anything crashed, grew, differed in a test run, or was rejected.
+"""
+import argparse, csv, json, os, pathlib, subprocess, sys, tempfile, time
+
+
+def run(command, limit):
+    """Status, standard output, standard error, wall seconds, CPU seconds, peak bytes."""
+    start = time.monotonic()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen(command, stdout=out, stderr=err)
+        deadline = start + limit
+        while True:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                break
+            if time.monotonic() > deadline:
+                process.kill()
+                _, status, usage = os.wait4(process.pid, 0)
+                break
+            time.sleep(0.01)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        wall = time.monotonic() - start
+        out.seek(0), err.seek(0)
+        text = out.read().decode(errors="replace"), err.read().decode(errors="replace")
+    return process.returncode, *text, wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="+", type=pathlib.Path)
+    parser.add_argument("--kara", default="target/release/kara")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/sweep"))
+    parser.add_argument("--runs", type=int, default=300, help="test runs of both versions of a program")
+    parser.add_argument("--limit", type=float, default=600, help="seconds for one object")
+    parser.add_argument("--option", action="append", default=[], help="another option for kara opt")
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    objects = sorted(f for folder in arguments.folder for f in ([folder] if folder.is_file() else folder.rglob("*.o")))
+    bad, programs, slowest, largest = [], [], (0, ""), (0, "")
+    with open(arguments.out / "programs.csv", "w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow("object program type slots_before slots_after rewrites kernel verified_before verified_after "
+                       "seconds peak_bytes notes".split())
+        for number, path in enumerate(objects):
+            print(f"\r{number + 1}/{len(objects)} {path.name:60.60}", end="", file=sys.stderr, flush=True)
+            same = arguments.out / "same.o"
+            status, _, err, *_ = run([arguments.kara, "opt", "-O0", "--kernel", "none", "--proof", "none", "-q",
+                                      str(path), "-o", str(same)], arguments.limit)
+            if status == 0 and same.read_bytes() != path.read_bytes():
+                bad.append(f"{path}: -O0 changes the object")
+            result = arguments.out / "result.o"
+            status, out, err, wall, cpu, peak = run(
+                [arguments.kara, "opt", str(path), "-o", str(result), "--json", "--runs", str(arguments.runs),
+                 *arguments.option], arguments.limit)
+            slowest, largest = max(slowest, (wall, path.name)), max(largest, (peak, path.name))
+            if status not in (0, 2):
+                bad.append(f"{path}: exit status {status}: {err.strip()[-300:]}")
+                continue
+            report = json.loads(out)
+            if status == 2:
+                table.writerow([path, "", "", "", "", "", "refused", "", "", f"{wall:.3f}", peak,
+                                report.get("error", {}).get("message", "")])
+                continue
+            for p in report["programs"]:
+                before, after, notes = p["before"], p["after"], "; ".join(p["notes"])
+                programs.append((before["slots"], after["slots"]))
+                table.writerow([path, p["name"], p["type"], before["slots"], after["slots"], p["rewrites"], p["kernel"],
+                                before["verified_insns"], after["verified_insns"], f"{wall:.3f}", peak, notes])
+                if after["slots"] > before["slots"]:
+                    bad.append(f"{path}: {p['name']} grew")
+                if "differ" in notes:
+                    bad.append(f"{path}: {p['name']}: {notes}")
+    print(file=sys.stderr)
+    before, after = sum(b for b, _ in programs), sum(a for _, a in programs)
+    mean = sum(1 - a / b for b, a in programs if b) / max(1, len(programs))
+    print(f"{len(objects)} objects, {len(programs)} programs, {before} -> {after} slots, mean reduction {mean:.2%}")
+    print(f"slowest {slowest[0]:.1f} s ({slowest[1]}), most memory {largest[0] / 2**20:.0f} MiB ({largest[1]})")
+    for line in bad:
+        print("PROBLEM", line)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
