@@ -17,9 +17,16 @@ pub(super) fn propose(context: &Context, out: &mut Vec<Proposal>) {
             | Insn::Load { dst, .. } => dst,
             _ => continue,
         };
-        let (Some(before), Some(after)) = (context.state(p), context.state_after(p)) else { continue };
-        let result = after.regs[dst.index()];
+        let Some(before) = context.state(p) else { continue };
         let is_move = matches!(context.insn(p), Insn::Mov { src: Operand::Imm(_), .. });
+        if let Insn::Mov { width: Width::W64, src: Operand::Imm(v), .. } = *context.insn(p)
+            && before.regs[dst.index()].value() == Some(v as i64 as u64)
+        {
+            out.push(Proposal::new("known/no-change", edits(vec![(p, None)])).since(context.anchor(p, dst)));
+            continue;
+        }
+        let Some(after) = context.state_after(p) else { continue };
+        let result = after.regs[dst.index()];
         if before.regs[dst.index()].is_same(&result) {
             out.push(Proposal::new("known/no-change", edits(vec![(p, None)])).since(context.anchor(p, dst)));
         }

@@ -1,0 +1,70 @@
+//! The walk-through programs of the K2 optimizer, and the sizes that we reach.
+
+use karakoram_bpf::insn::FuncId;
+use karakoram_bpf::program::Program;
+use karakoram_bpf::text::{self, Format};
+use karakoram_optimize::pipeline::SlotWindow;
+use karakoram_optimize::{Level, Options, optimize};
+
+fn read(name: &str) -> Program {
+    let path = format!("{}/../../tests/inputs/k2/{name}", env!("CARGO_MANIFEST_DIR"));
+    let stem = path.rsplit_once('.').expect("has an ending").0;
+    let file = |p: &str| std::fs::read_to_string(p).expect("readable");
+    let (desc, maps) = (file(&format!("{stem}.desc")), file(&format!("{stem}.maps")));
+    let format = Format::of_path(&path).expect("known ending");
+    text::read(format, &file(&path), Some(&desc), Some(&maps)).expect("reads")
+}
+
+fn slots(name: &str, options: &Options) -> usize {
+    optimize(read(name), options, &mut |_| {}).proven.program().slots()
+}
+
+#[test]
+fn whole_programs() {
+    for (name, before, after) in [
+        ("hello/benchmark.k2", 3, 2),
+        ("bpf/before.bpf", 12, 10),
+        ("bpf/after.bpf", 12, 9),
+        ("k2/before.k2", 12, 10),
+        ("k2/after.k2", 12, 9),
+        ("parameters/benchmark.bpf", 16, 13),
+    ] {
+        assert_eq!(read(name).slots(), before, "{name}");
+        let reached = slots(name, &Options::default());
+        assert!(reached <= after, "{name}: {reached} slots instead of {after}");
+    }
+}
+
+#[test]
+fn windows() {
+    let window = |first, last| Options {
+        window: Some(SlotWindow { function: FuncId(0), first, last }),
+        ..Options::default()
+    };
+    assert_eq!(slots("parameters/benchmark.bpf", &window(0, 3)), 14);
+    assert_eq!(slots("parameters/benchmark.bpf", &window(4, 5)), 15);
+}
+
+#[test]
+fn level_zero_changes_nothing() {
+    let program = read("parameters/benchmark.bpf");
+    let options = Options { level: Level::O0, ..Options::default() };
+    assert_eq!(*optimize(program.clone(), &options, &mut |_| {}).proven.program(), program);
+}
+
+#[test]
+fn the_first_rewrites_are_the_same_with_a_limit() {
+    let all = optimize(read("parameters/benchmark.bpf"), &Options::default(), &mut |_| {});
+    let all = all.proven.applied();
+    for n in 0..all.len() {
+        let options = Options { stop_after: Some(n), ..Options::default() };
+        let some = optimize(read("parameters/benchmark.bpf"), &options, &mut |_| {});
+        assert_eq!(some.proven.applied(), &all[..n]);
+    }
+}
+
+#[test]
+fn same_result_every_time() {
+    let run = || optimize(read("bpf/before.bpf"), &Options::default(), &mut |_| {}).proven.applied().to_vec();
+    assert_eq!(run(), run());
+}
