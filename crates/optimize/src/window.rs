@@ -9,6 +9,11 @@ use std::ops::Range;
 /// Largest window that is tried, in instructions; more is slow and rarely better.
 const MAX_WINDOW: usize = 400;
 
+/// Most paths of a smallest window, and of a larger one that is only a second try: pairs of paths are
+/// compared, so time grows with the square.
+const MAX_PATHS: usize = 64;
+const MAX_PATHS_EXTENDED: usize = 16;
+
 /// How far windows are extended backwards at most, in blocks.
 const MAX_EXTENSION: usize = 6;
 
@@ -19,6 +24,10 @@ pub fn rewrites(context: &Context, proposal: &Proposal, extensions: usize) -> Ve
         if let Some(rewrite) = rewrite(context, proposal, start)
             && tried.last() != Some(&rewrite)
         {
+            let limit = if start == proposal.from { MAX_PATHS } else { MAX_PATHS_EXTENDED };
+            if paths(context, &rewrite) > limit {
+                break;
+            }
             tried.push(rewrite);
         }
     }
@@ -56,6 +65,17 @@ fn rewrite(context: &Context, proposal: &Proposal, start: usize) -> Option<Rewri
         edits: proposal.edits.clone(),
         rule: proposal.rule.to_string(),
     })
+}
+
+/// How many ways lead through a window, roughly: jumps backwards count as leaving it.
+fn paths(context: &Context, rewrite: &Rewrite) -> usize {
+    let mut count: std::collections::HashMap<usize, usize> = std::collections::HashMap::new();
+    for p in rewrite.window.iter().rev().flat_map(|r| r.clone().rev()) {
+        let next = context.facts.flow.successors[p].iter();
+        let sum = next.map(|s| count.get(s).copied().unwrap_or(1)).fold(0usize, usize::saturating_add);
+        count.insert(p, sum.max(1));
+    }
+    count.get(&rewrite.entry).copied().unwrap_or(1)
 }
 
 /// Adds everything between `start` and the members, so that control can only come in at the start.
