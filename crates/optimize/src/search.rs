@@ -12,6 +12,7 @@ pub mod enumerate;
 pub mod finish;
 pub mod machine;
 pub mod mcmc;
+pub mod pointers;
 pub mod random;
 pub mod slice;
 pub mod vocabulary;
@@ -136,7 +137,7 @@ pub fn walk(
         let at = (n / turn) as usize % chains.len();
         let hit = chains[at].advance(&mut random);
         budget.evaluated(1);
-        let Some(insns) = hit else { continue };
+        let Some(insns) = hit.filter(|insns| pointers::are_respected(facts, prepared[at].0, insns)) else { continue };
         let searcher = Searcher { program, facts, prover, options, isa, fresh };
         if let Some(rewrite) = searcher.judge(prepared[at].0, &insns, budget) {
             chains[at].proven(&insns);
@@ -189,6 +190,9 @@ impl Searcher<'_> {
         let mut found = None;
         let mut questions = self.options.judgements_per_window;
         let evaluated = enumerate(window, &cases, &vocabulary, limits, &mut |insns| {
+            if !pointers::are_respected(self.facts, window, insns) {
+                return Next::Continue;
+            }
             found = self.judge(window, insns, budget).map(|rewrite| (insns.to_vec(), rewrite));
             questions = questions.saturating_sub(1);
             if found.is_some() || questions == 0 || budget.is_over() { Next::Stop } else { Next::Continue }

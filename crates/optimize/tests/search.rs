@@ -112,12 +112,26 @@ fn shifts_that_clear_the_upper_half() {
     becomes(
         ".hook buffer=64
         r0 = *(u64 *)(r1 + 0)
-        r0 += r1
+        r2 = *(u64 *)(r1 + 9)
+        r0 += r2
         r0 <<= 32
         r0 >>= 32
         exit",
         "r0 = *(u64 *)(r1 + 0)
-        w0 += w1
+        r2 = *(u64 *)(r1 + 9)
+        w0 += w2
+        exit",
+    );
+}
+
+#[test]
+fn constants_are_not_stored_to_the_context() {
+    // Equivalent, but kernels before 6.4 refuse it.
+    stays(
+        ".hook sched_cls
+        r2 = 7
+        *(u32 *)(r1 + 8) = r2
+        r0 = 0
         exit",
     );
 }
