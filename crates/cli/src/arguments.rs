@@ -109,19 +109,8 @@ impl Command {
 
 /// The name of a subcommand as a constant.
 pub fn known_name(word: &str) -> Option<&'static str> {
-    const NAMES: [&str; 11] = [
-        "opt",
-        "check",
-        "stat",
-        "run",
-        "print",
-        "asm",
-        "diff",
-        "doctor",
-        "completions",
-        "man",
-        "conformance-plugin",
-    ];
+    const NAMES: [&str; 11] =
+        ["opt", "check", "stat", "run", "print", "asm", "diff", "doctor", "completions", "man", "conformance-plugin"];
     NAMES.into_iter().find(|n| *n == word)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::packets;
 use karakoram_bpf::encode::Slot;
+use karakoram_bpf::hook::ProgramType;
 use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::map::MapDef;
 use karakoram_bpf::program::Program;
@@ -15,16 +16,21 @@ use karakoram_kernel::load::{self, LoadError, LoadRequest, LoadedProgram};
 use karakoram_kernel::map::{MapDetails, MapSet, MapSetOptions};
 use karakoram_kernel::run::{RunInput, default_context, shape};
 use karakoram_kernel::running;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 /// Entries that hash tables get at most when two versions are compared; see [`MapSetOptions`].
 const MOST_ENTRIES: u32 = 4096;
 
 /// The running kernel.
+///
+/// What binding an object to it takes is read when it is first needed: that is megabytes.
+#[derive(Default)]
 pub struct Kernel {
-    types: Option<Btf>,
-    symbols: HashMap<String, u64>,
-    configuration: HashMap<String, String>,
+    types: OnceCell<Option<Btf>>,
+    symbols: OnceCell<HashMap<String, u64>>,
+    configuration: OnceCell<HashMap<String, String>>,
+    program_type: Option<ProgramType>,
 }
 
 /// A program in the kernel, with its maps.
@@ -57,6 +63,18 @@ impl Refused {
     }
 }
 
+/// The type of programs whose section does not say it.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct TypeOption {
+    /// Program type for the kernel, where the section names none: sched_cls, xdp, ...
+    #[arg(long = "type", value_name = "TYPE", value_parser = program_type, help_heading = "Input")]
+    pub program_type: Option<ProgramType>,
+}
+
+fn program_type(name: &str) -> Result<ProgramType, String> {
+    ProgramType::from_name(name).ok_or_else(|| "no such program type; `kara doctor` lists them".to_string())
+}
+
 /// What running both versions side by side found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Runs {
@@ -74,29 +92,29 @@ impl Kernel {
         format!("Linux {}", running::release())
     }
 
-    /// Finds out whether this process may load programs, and what binding them to this kernel takes.
-    pub fn open() -> Result<Kernel, String> {
+    /// Finds out whether this process may load programs. Programs whose section says no type have
+    /// `program_type`.
+    pub fn open(program_type: Option<ProgramType>) -> Result<Kernel, String> {
         // r0 = 0; exit
         let shortest = [Slot { code: 0xb7, ..Slot::default() }, Slot { code: 0x95, ..Slot::default() }];
-        let request = LoadRequest::new("kara", karakoram_bpf::hook::ProgramType::SOCKET_FILTER, &shortest);
+        let request = LoadRequest::new("kara", ProgramType::SOCKET_FILTER, &shortest);
         load::load(&request).map_err(|e| e.to_string())?;
-        Ok(Kernel {
-            types: running::btf().ok().and_then(|bytes| Btf::parse(&bytes).ok()),
-            symbols: running::symbols().unwrap_or_default(),
-            configuration: running::configuration(),
-        })
+        Ok(Kernel { program_type, ..Kernel::default() })
     }
 
     /// Loads a program of an object.
     pub fn load_object(&self, object: &Object, entry: FuncId) -> Result<Loaded, Refused> {
-        let config = |name: &str| self.configuration.get(name).cloned();
-        let symbol = |name: &str| self.symbols.get(name).copied();
+        let config = |name: &str| self.configuration.get_or_init(running::configuration).get(name).cloned();
+        let symbol =
+            |name: &str| self.symbols.get_or_init(|| running::symbols().unwrap_or_default()).get(name).copied();
+        let types = || running::btf().ok().and_then(|bytes| Btf::parse(&bytes).ok());
+        let section = &object.program().function(entry).section;
         let target = Target {
-            btf: self.types.as_ref(),
+            btf: self.types.get_or_init(types).as_ref(),
             kernel_version: running::version_code(),
             config: Some(&config),
             kernel_symbols: Some(&symbol),
-            program_type: None,
+            program_type: self.program_type.filter(|_| ProgramType::from_section(section).is_none()),
         };
         let unchecked = |what: String| Refused::Unchecked(format!("it could not be bound to the kernel: {what}"));
         let image = link::link_function(object, entry, &target).map_err(|e| unchecked(e.to_string()))?;

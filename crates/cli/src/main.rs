@@ -13,8 +13,8 @@ mod output;
 mod packets;
 mod pcap;
 mod report;
-mod takeback;
 mod table;
+mod takeback;
 mod terminal;
 
 use arguments::{Arguments, Common};

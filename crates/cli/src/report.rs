@@ -105,7 +105,8 @@ impl Report {
         };
         let proven: usize = self.programs.iter().map(|p| p.proven).sum();
         let place = if output == "-" { "stdout" } else { output };
-        out += &format!("{place}: {proven} rewrites proven, {kernel}, {:.2} s\n", self.seconds);
+        let rewrites = if proven == 1 { "rewrite" } else { "rewrites" };
+        out += &format!("{place}: {proven} {rewrites} proven, {kernel}, {:.2} s\n", self.seconds);
         for program in &self.programs {
             for note in &program.notes {
                 out += &format!("note: {}: {note}\n", program.name);

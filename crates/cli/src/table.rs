@@ -8,7 +8,9 @@ pub fn markdown(header: &[&str], rows: &[Vec<String>]) -> String {
         c > 0 && rows.iter().all(|r| cell(r, c).is_empty() || cell(r, c).starts_with(|ch: char| ch.is_ascii_digit()))
     };
     let widths: Vec<usize> = (0..columns)
-        .map(|c| rows.iter().map(|r| cell(r, c).chars().count()).chain([header[c].chars().count(), 3]).max().unwrap_or(3))
+        .map(|c| {
+            rows.iter().map(|r| cell(r, c).chars().count()).chain([header[c].chars().count(), 3]).max().unwrap_or(3)
+        })
         .collect();
     let line = |cells: Vec<String>| {
         let padded = cells.into_iter().enumerate().map(|(c, text)| {

@@ -110,3 +110,44 @@ impl<'a> Ledger<'a> {
         self.proven = engine::replay(self.input, &steps, self.settings.prover);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use karakoram_bpf::text::asm;
+
+    const PROGRAM: &str = ".func main\n.hook buffer=16\nr2 = 1\nr2 += 2\nr0 = r2\nr0 += 0\ncall sub\nexit\n\
+                           .func sub\n.local\nr3 = 7\nr0 = 5\nexit\n";
+
+    fn optimized<'a>(input: &'a Program, settings: &'a Settings) -> Ledger<'a> {
+        Ledger::new(input, settings, engine::run(input, settings).proven)
+    }
+
+    /// A judge that does not want the main function to lose any instruction.
+    #[test]
+    fn what_the_judge_refuses_is_taken_back_and_the_rest_stays() {
+        let input = asm::parse(PROGRAM).unwrap();
+        let settings = Settings { quiet: true, ..Settings::default() };
+        let mut ledger = optimized(&input, &settings);
+        let length = input.functions[0].nodes.len();
+        let mut accepts = |p: &Proven| p.program().functions[0].nodes.len() == length;
+        assert!(!accepts(ledger.proven()), "there is something to take back");
+        for _ in 0..=MOST_RULES {
+            if accepts(ledger.proven()) {
+                break;
+            }
+            let taken = ledger.take_back(FuncId(0), &mut accepts);
+            assert_eq!(taken.function, FuncId(0));
+        }
+        assert!(accepts(ledger.proven()));
+        assert_eq!(ledger.proven().program().functions[1].nodes.len(), 2, "the other function stays optimized");
+    }
+
+    #[test]
+    fn replaying_gives_the_same_program() {
+        let input = asm::parse(PROGRAM).unwrap();
+        let proven = engine::run(&input, &Settings { quiet: true, ..Settings::default() }).proven;
+        let again = engine::replay(&input, proven.applied(), Default::default());
+        assert_eq!(again.program(), proven.program());
+    }
+}

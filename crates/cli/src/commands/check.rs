@@ -7,8 +7,8 @@ use crate::input::{Input, Sidecars};
 use crate::output;
 use karakoram_proof::ProverOptions;
 use karakoram_proof::apply::Prover;
-use karakoram_proof::check::Witness;
 use karakoram_proof::certificate::{Certificate, CertificateError};
+use karakoram_proof::check::Witness;
 use karakoram_proof::compare::{Comparison, compare, suspects};
 use karakoram_proof::smtlib::External;
 use karakoram_proof::solver::Backend;
@@ -19,7 +19,7 @@ use std::time::Instant;
 const AFTER_HELP: &str = "\
 Examples:
   kara check out.o --original in.o                with out.o.proof, if it is there
-  kara check in.o out.o                           without a certificate: find a proof that they are equal
+  kara check in.o out.o --proof none              without a certificate: find a proof that they are equal
   kara check out.o --original in.o --solver z3    every question to another solver
   kara check out.o --original in.o --smt2 dir     also write the questions as SMT-LIB2
 
@@ -105,8 +105,7 @@ impl Options {
         };
         Ok(match &self.smt2 {
             Some(folder) => {
-                std::fs::create_dir_all(folder)
-                    .map_err(|e| Failure::file(&folder.to_string_lossy(), "make", &e))?;
+                std::fs::create_dir_all(folder).map_err(|e| Failure::file(&folder.to_string_lossy(), "make", &e))?;
                 Backend::Exporting(Box::new(backend), folder.clone())
             }
             None => backend,
@@ -118,7 +117,7 @@ impl Options {
         let path = match self.proof.as_deref() {
             Some("none") => return Ok(None),
             Some(path) => path.to_string(),
-            None if self.original.is_some() && Path::new(&beside).is_file() => beside,
+            None if Path::new(&beside).is_file() => beside,
             None => return Ok(None),
         };
         let text = std::fs::read_to_string(&path).map_err(|e| Failure::file(&path, "read", &e))?;

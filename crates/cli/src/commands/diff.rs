@@ -91,7 +91,10 @@ impl Options {
 fn lines(program: &Program, name: &str) -> Vec<String> {
     let Some(at) = program.functions.iter().position(|f| f.name == name) else { return Vec::new() };
     let labelled = asm::lines(program, FuncId(at as u32), Targets::Labels);
-    labelled.into_iter().flat_map(|l| l.label.map(|l| format!("{l}:")).into_iter().chain([format!("    {}", l.text)])).collect()
+    labelled
+        .into_iter()
+        .flat_map(|l| l.label.map(|l| format!("{l}:")).into_iter().chain([format!("    {}", l.text)]))
+        .collect()
 }
 
 /// A line of a diff.

@@ -85,12 +85,13 @@ fn to_json(report: &Report, solvers: &[(&str, bool)], loads: bool) -> Value {
     let checks: Vec<Value> = report
         .checks
         .iter()
-        .map(|c| {
-            json!({ "name": c.name, "status": c.status.to_string(), "detail": c.detail, "disables": c.disables })
-        })
+        .map(|c| json!({ "name": c.name, "status": c.status.to_string(), "detail": c.detail, "disables": c.disables }))
         .collect();
     let types = |all: Vec<(String, Status)>| -> Value {
-        all.into_iter().map(|(name, status)| (name, Value::from(status.to_string()))).collect::<serde_json::Map<_, _>>().into()
+        all.into_iter()
+            .map(|(name, status)| (name, Value::from(status.to_string())))
+            .collect::<serde_json::Map<_, _>>()
+            .into()
     };
     json!({
         "schema": "kara/doctor/1",

@@ -6,7 +6,7 @@ use crate::failure::{Answer, Failure};
 use crate::figures::Figures;
 use crate::input::{Form, Input, Sidecars, reachable};
 use crate::interrupt;
-use crate::judge::{self, Kernel, Loaded, Refused, Runs};
+use crate::judge::{self, Kernel, Loaded, Refused, Runs, TypeOption};
 use crate::output::{self, Artefact};
 use crate::report::{ProgramReport, Report, Verdict};
 use crate::takeback::Ledger;
@@ -66,7 +66,7 @@ pub struct Options {
     #[arg(long, value_enum, default_value_t = Target::Running)]
     kernel: Target,
     /// Packets to run both versions on, where the kernel can run that type of program
-    #[arg(long, value_name = "N", default_value_t = 300)]
+    #[arg(long, value_name = "N", default_value_t = 300, hide_short_help = true)]
     runs: u64,
     /// Most questions to the prover; the result depends on nothing else
     #[arg(long, value_name = "N", conflicts_with = "time", help_heading = "Search")]
@@ -78,10 +78,10 @@ pub struct Options {
     #[arg(long, value_name = "ID", help_heading = "Search")]
     skip_rule: Vec<String>,
     /// Also write the next K-1 smallest programs on the way, as OUT.1, OUT.2, ...
-    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100), help_heading = "Search")]
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100), hide_short_help = true, help_heading = "Search")]
     top: u32,
     /// Seed of the packets
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Search")]
+    #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true, help_heading = "Search")]
     seed: u64,
     /// Threads; the result is the same with any number
     #[arg(short, long, value_name = "N", help_heading = "Search")]
@@ -90,8 +90,17 @@ pub struct Options {
     #[arg(long, value_name = "FILE|none", help_heading = "Output")]
     proof: Option<String>,
     /// Memory models of the prover to switch off, to see what they are worth
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "LIST", hide_short_help = true, help_heading = "Search")]
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        value_name = "LIST",
+        hide_short_help = true,
+        help_heading = "Search"
+    )]
     prover_without: Vec<Model>,
+    #[command(flatten)]
+    program_type: TypeOption,
     #[command(flatten)]
     sidecars: Sidecars,
 }
@@ -263,7 +272,7 @@ impl<'a> Work<'a> {
         self.make_writable(&mut ledger, &mut general);
         let kernel = match self.options.kernel {
             Target::None => Err("--kernel none".to_string()),
-            Target::Running => Kernel::open(),
+            Target::Running => Kernel::open(self.options.program_type.program_type),
         };
         let judgements = self.judge_all(kernel.as_ref().ok(), &mut ledger, &mut notes)?;
         if let (Err(why), Target::Running) = (&kernel, self.options.kernel) {
@@ -460,9 +469,7 @@ impl<'a> Work<'a> {
             });
         }
         match (self.form, self.input.object()) {
-            (Form::Object, Some(object)) => {
-                Ok(Artefact::Binary(object.rewrite(program).map_err(|e| wrong(&e))?))
-            }
+            (Form::Object, Some(object)) => Ok(Artefact::Binary(object.rewrite(program).map_err(|e| wrong(&e))?)),
             (Form::Text(Format::Asm), _) => Ok(Artefact::Text(asm::print(program))),
             (Form::Text(format), _) => Ok(Artefact::Text(text::write(format, program).map_err(|e| wrong(&e))?)),
             _ => {

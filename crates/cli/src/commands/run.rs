@@ -3,7 +3,7 @@
 use crate::arguments::Common;
 use crate::failure::{Answer, Failure};
 use crate::input::{self, Input, Sidecars};
-use crate::judge::{Kernel, Loaded};
+use crate::judge::{Kernel, Loaded, TypeOption};
 use crate::output;
 use crate::pcap;
 use karakoram_bpf::hook::{Hook, ProgramType};
@@ -49,6 +49,8 @@ pub struct Options {
     /// Show every instruction (interpreter only)
     #[arg(long, conflicts_with = "on")]
     trace: bool,
+    #[command(flatten)]
+    program_type: TypeOption,
     #[command(flatten)]
     sidecars: Sidecars,
 }
@@ -165,9 +167,8 @@ impl Options {
             map.set(&element.key, &element.value)
                 .map_err(|e| Failure::usage(format!("map {}: {e}", element.map)).of_file(&input.path))?;
         }
-        let dump = |i: &Interpreter| -> Dump {
-            i.state.maps.iter().map(|m| (m.def().name.clone(), m.entries())).collect()
-        };
+        let dump =
+            |i: &Interpreter| -> Dump { i.state.maps.iter().map(|m| (m.def().name.clone(), m.entries())).collect() };
         let before = dump(&interpreter);
         let hook = hook(program, entry);
         let runs = packets.into_iter().map(|packet| {
@@ -208,7 +209,7 @@ impl Options {
         entry: FuncId,
         packets: Vec<Vec<u8>>,
     ) -> Result<(Vec<RunReport>, Vec<Change>), Failure> {
-        let kernel = Kernel::open().map_err(Failure::machine)?;
+        let kernel = Kernel::open(self.program_type.program_type).map_err(Failure::machine)?;
         let loaded = match input.object() {
             Some(object) => kernel.load_object(object, entry),
             None => kernel.load_program(input.program()),
@@ -220,8 +221,7 @@ impl Options {
         })?;
         for element in &self.map {
             let map = loaded.maps.named(&element.map).ok_or_else(|| no_map(element, input))?;
-            map.update(&element.key, &element.value)
-                .map_err(|e| Failure::usage(e.to_string()).of_file(&input.path))?;
+            map.update(&element.key, &element.value).map_err(|e| Failure::usage(e.to_string()).of_file(&input.path))?;
         }
         let before = dump(&loaded)?;
         let kind = loaded.program.prog_type;

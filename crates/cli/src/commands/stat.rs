@@ -4,7 +4,7 @@ use crate::arguments::Common;
 use crate::failure::{Answer, Failure};
 use crate::figures::Figures;
 use crate::input::{Input, Sidecars};
-use crate::judge::{Kernel, Refused};
+use crate::judge::{Kernel, Refused, TypeOption};
 use crate::output;
 use crate::table;
 use karakoram_bpf::insn::FuncId;
@@ -61,6 +61,8 @@ pub struct Options {
     #[arg(long)]
     no_kernel: bool,
     #[command(flatten)]
+    program_type: TypeOption,
+    #[command(flatten)]
     sidecars: Sidecars,
 }
 
@@ -115,7 +117,8 @@ impl Row {
 impl Options {
     /// Measures.
     pub fn run(&self, common: &Common) -> Result<Answer, Failure> {
-        let kernel = if self.no_kernel { Err("--no-kernel".to_string()) } else { Kernel::open() };
+        let kernel =
+            if self.no_kernel { Err("--no-kernel".to_string()) } else { Kernel::open(self.program_type.program_type) };
         let a = Input::read(&self.a, &self.sidecars)?;
         let rows_a = self.measure(&a, kernel.as_ref().ok())?;
         let rows_b = match &self.b {
@@ -279,7 +282,9 @@ fn to_markdown(a: &[Row], b: Option<&[Row]>) -> String {
     let stats: Vec<&str> = STATS.into_iter().filter(|s| all().any(|r| !r.text(s).is_empty())).collect();
     let header: Vec<&str> = ["prog_name"].into_iter().chain(stats.iter().copied()).collect();
     let rows: Vec<Vec<String>> = match b {
-        None => a.iter().map(|r| [r.program.clone()].into_iter().chain(stats.iter().map(|s| r.text(s))).collect()).collect(),
+        None => {
+            a.iter().map(|r| [r.program.clone()].into_iter().chain(stats.iter().map(|s| r.text(s))).collect()).collect()
+        }
         Some(b) => pairs(a, b)
             .into_iter()
             .map(|(old, new)| {

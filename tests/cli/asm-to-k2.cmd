@@ -1,0 +1,1 @@
+kara asm cli/sum.s -o - -f k2

@@ -1,0 +1,1 @@
+kara opt cli/bad.s -o out.s --json

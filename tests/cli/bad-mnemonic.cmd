@@ -1,0 +1,2 @@
+kara opt cli/bad.s -o out.s
+The line is named and quoted.

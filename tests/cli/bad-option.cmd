@@ -1,0 +1,1 @@
+kara opt --frobnicate x.o -o out.o

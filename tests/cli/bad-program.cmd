@@ -1,0 +1,1 @@
+kara opt inputs/k2/hello/benchmark.k2 -o out.k2 --prog other

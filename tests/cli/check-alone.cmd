@@ -1,0 +1,1 @@
+kara check cli/sum.s

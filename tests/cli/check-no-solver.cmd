@@ -1,0 +1,1 @@
+kara check cli/sum.s cli/sum.s --solver /no/such/solver

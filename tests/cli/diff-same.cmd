@@ -1,0 +1,1 @@
+kara diff cli/sum.s cli/sum.s --exit-code

@@ -1,0 +1,3 @@
+r0 = 0
+frob r1, r2
+exit

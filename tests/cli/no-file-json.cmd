@@ -1,0 +1,1 @@
+kara opt missing.o -o out.o --json

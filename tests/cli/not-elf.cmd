@@ -1,0 +1,1 @@
+echo exit >x.o && kara opt x.o -o out.o

@@ -1,0 +1,1 @@
+kara print cli/sum.s --json

@@ -1,0 +1,1 @@
+kara run cli/fault.s --input hex:0102

@@ -1,0 +1,1 @@
+kara run cli/count.s --input hex:0102 --json

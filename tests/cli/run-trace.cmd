@@ -1,0 +1,1 @@
+kara run cli/sum.s --input hex:0102 --trace

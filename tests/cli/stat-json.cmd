@@ -1,0 +1,1 @@
+kara stat cli/sum.s --json --no-kernel

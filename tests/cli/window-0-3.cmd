@@ -1,0 +1,1 @@
+kara opt inputs/k2/parameters/benchmark.bpf -o out.bpf --window 0:3 --kernel none -q && kara stat inputs/k2/parameters/benchmark.bpf out.bpf --no-kernel
