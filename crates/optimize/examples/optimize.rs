@@ -1,4 +1,4 @@
-//! Optimizes programs and says what came of it: `optimize [-v] [-x] [-O1|-O2|-O3] [-w A:B] FILE..`, where a
+//! Optimizes programs and says what came of it: `optimize [-v] [-x] [-O1|-O2|-O3] [-w A:B] [-s RULE] FILE..`, where a
 //! file is an object or text. With `-v` the result is printed, with `-x` all refusals.
 
 use karakoram_bpf::insn::FuncId;
@@ -31,6 +31,9 @@ fn main() {
             "-x" => options.explain = true,
             "-O1" => options.level = Level::O1,
             "-O3" => options.level = Level::O3,
+            "-s" => {
+                options.skip.insert(arguments.next().expect("-s RULE"));
+            }
             "-w" => {
                 let range = arguments.next().expect("-w A:B");
                 let (first, last) = range.split_once(':').expect("-w A:B");

@@ -30,6 +30,9 @@ fn rename(context: &Context, p: usize, web: &Web, from: Reg, to: Reg, rule: &'st
     if web.fixed || web.definitions.len() + web.uses.len() > MAX_MEMBERS || to == Reg::FP && web.definitions.len() > 1 {
         return None;
     }
+    if interferes(context, p, web, from, to) {
+        return None;
+    }
     let mut changes: BTreeMap<usize, Option<Node>> = BTreeMap::new();
     for &q in web.definitions.iter().chain(&web.uses) {
         let (is_definition, is_use) = (web.definitions.binary_search(&q).is_ok(), web.uses.binary_search(&q).is_ok());
@@ -40,6 +43,16 @@ fn rename(context: &Context, p: usize, web: &Web, from: Reg, to: Reg, rule: &'st
     changes.insert(p, None);
     let first = *changes.keys().next()?;
     Some(Proposal::new(rule, edits(changes.into_iter().collect())).since(first.min(p)))
+}
+
+/// Whether the other register is needed for something else where the web is.
+fn interferes(context: &Context, p: usize, web: &Web, from: Reg, to: Reg) -> bool {
+    let differs = |q: usize| match (context.fact(q, from), context.fact(q, to)) {
+        (Some(a), Some(b)) => !a.is_same(b),
+        _ => true,
+    };
+    web.definitions.iter().any(|d| *d != p && to != Reg::FP && context.live_after(*d).contains(to))
+        || web.uses.iter().any(|u| *u != p && context.facts.live[*u].contains(to) && differs(*u))
 }
 
 /// An instruction with its reads or writes of one register moved to another.
