@@ -103,18 +103,19 @@ fn functions(
         entry.1 = entry.1.or(Some(number));
     }
     let ends: Vec<u64> = starts.keys().skip(1).copied().chain([size]).collect();
-    let whole = |(start, (bytes, symbol)): (u64, (u64, Option<u32>)), next: u64| {
+    let mut out = Vec::with_capacity(starts.len());
+    for (n, ((start, (bytes, symbol)), next)) in starts.into_iter().zip(ends).enumerate() {
         let end = if bytes == 0 { next } else { start.saturating_add(bytes).min(size) };
         let name = match symbol.and_then(|n| symbols.get(n)) {
             Some(symbol) => symbol.name.clone(),
             None if start == 0 => section_name.to_string(),
-            None => format!("{section_name}+{start}"),
+            None => format!("{section_name}#{n}"),
         };
         let aligned = start.is_multiple_of(SLOT_BYTES) && end.is_multiple_of(SLOT_BYTES);
         let content = if aligned { Ok(name) } else { Err(format!("{name} does not lie on 8-byte boundaries")) };
-        Stretch { section, range: start..end, content, symbol }
-    };
-    starts.into_iter().zip(ends).map(|(start, next)| whole(start, next)).collect()
+        out.push(Stretch { section, range: start..end, content, symbol });
+    }
+    out
 }
 
 /// Section and offset of everything that is called or whose address is taken, as far as can be seen
