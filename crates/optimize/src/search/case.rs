@@ -240,15 +240,28 @@ impl Memory for &mut Recorder<'_> {
     }
 }
 
-/// Up to `count` cases for a window; `None` when it touches too much memory or cannot be run.
+/// Cases for a window, as far as possible half of them with its branch taken; `None` when it touches
+/// too much memory or cannot be run.
 pub fn cases(program: &Program, facts: &Facts, window: &Window, count: usize, seed: u64) -> Option<Vec<Case>> {
+    const TRIES: usize = 8;
     let hints = hints(window);
-    let mut all = Vec::with_capacity(count);
-    for number in 0..count {
+    let (mut chosen, mut spare) = (Vec::with_capacity(count), Vec::new());
+    for number in 0..count * TRIES {
         let mut random = Random::new(mix(seed ^ number as u64));
-        all.push(Maker { program, facts, window, state: &window.state, number, hints: &hints }.make(&mut random)?);
+        let case = Maker { program, facts, window, state: &window.state, number, hints: &hints }.make(&mut random)?;
+        let alike = chosen.iter().filter(|c: &&Case| c.taken == case.taken).count();
+        if window.branch.is_some() && alike >= count / 2 {
+            spare.push(case)
+        } else {
+            chosen.push(case)
+        }
+        if chosen.len() == count {
+            break;
+        }
     }
-    Some(all)
+    spare.truncate(count - chosen.len());
+    chosen.extend(spare);
+    Some(chosen)
 }
 
 struct Maker<'a> {
@@ -270,7 +283,7 @@ impl Maker<'_> {
             registers.values[r.index()] = values[&Location::Reg(r)];
         }
         let live_stack = &self.facts.live_stack[self.window.range.start];
-        let noise = random.next();
+        let noise = random.draw();
         let initial = |address: u64| self.initial_byte(address, frame, noise, &values);
         let in_frame = |a: u64| (-512..0).contains(&(a.wrapping_sub(frame) as i64));
         let mut recorder = Recorder {
@@ -301,7 +314,7 @@ impl Maker<'_> {
             let offset = address.wrapping_sub(frame) as i64;
             if in_frame(*address) && !live_stack.contains(offset) {
                 // Undefined, so something that no candidate can produce.
-                start.bytes[at] = random.next() as u8;
+                start.bytes[at] = random.draw() as u8;
                 layout.writable |= 1 << at;
                 continue;
             }
@@ -329,24 +342,24 @@ impl Maker<'_> {
     }
 
     fn fields(&self, random: &mut Random) -> (Fields, u64) {
-        let somewhere = |random: &mut Random, bits: u32| KERNEL + (random.next() % (1 << bits) & !7);
-        let frame = 0xffff_c900_0000_0000 + (random.next() % (1 << 30) & !15);
-        let start = somewhere(random, 36) + random.next() % 4;
+        let somewhere = |random: &mut Random, bits: u32| KERNEL + ((random.draw() % (1 << bits)) & !7);
+        let frame = 0xffff_c900_0000_0000 + ((random.draw() % (1 << 30)) & !15);
+        let start = somewhere(random, 36) + random.draw() % 4;
         let end = start + self.packet_length(random);
-        let meta = start - 4 * (random.next() % 8);
+        let meta = start - 4 * (random.draw() % 8);
         (Fields { hook: self.facts.hook, context: somewhere(random, 35), start, end, meta }, frame)
     }
 
     /// Lengths, half of them about where the window may compare pointers.
     fn packet_length(&self, random: &mut Random) -> u64 {
         if random.below(2) == 0 {
-            return random.next() % [64, 256, 1515][random.below(3)];
+            return random.draw() % [64, 256, 1515][random.below(3)];
         }
         let into = self.state.regs.iter().filter(|f| f.root == Some(Root::PacketStart)).map(|f| f.delta);
         let deltas: Vec<u64> = into.chain([0]).collect();
         let delta = random.pick(&deltas).copied().unwrap_or(0);
         let step = if random.below(3) == 0 { 0 } else { random.pick(self.hints).copied().unwrap_or(0) };
-        delta.wrapping_add(step).wrapping_add(random.next() % 3).saturating_sub(1) & 0xffff
+        delta.wrapping_add(step).wrapping_add(random.draw() % 3).saturating_sub(1) & 0xffff
     }
 
     /// Values of all locations that are known at the entry, such that the facts hold, if that can be
@@ -370,22 +383,35 @@ impl Maker<'_> {
     fn guess(&self, random: &mut Random, fields: &Fields, frame: u64, attempt: usize) -> HashMap<Location, u64> {
         let mut roots: HashMap<Root, u64> = HashMap::new();
         let mut values = HashMap::new();
+        let mut earlier: Vec<u64> = Vec::new();
         for (location, fact) in self.state.locations() {
             let value = match (fact.value(), fact.root) {
                 (Some(v), _) => v,
                 (None, Some(root)) => {
-                    let base =
-                        *roots.entry(root).or_insert_with(|| self.root(root, fact, random, fields, frame, attempt));
+                    let base = *roots
+                        .entry(root)
+                        .or_insert_with(|| self.root(root, fact, random, (fields, frame), &earlier, attempt));
                     base.wrapping_add(fact.delta)
                 }
-                (None, None) => self.sample(fact, random, attempt),
+                (None, None) => self.sample(fact, random, &earlier, attempt),
             };
+            if matches!(location, Location::Reg(r) if r != Reg::FP && self.window.live_in.contains(r)) {
+                earlier.push(value);
+            }
             values.insert(location, value);
         }
         values
     }
 
-    fn root(&self, root: Root, first: &Fact, random: &mut Random, fields: &Fields, frame: u64, attempt: usize) -> u64 {
+    fn root(
+        &self,
+        root: Root,
+        first: &Fact,
+        random: &mut Random,
+        (fields, frame): (&Fields, u64),
+        earlier: &[u64],
+        attempt: usize,
+    ) -> u64 {
         match root {
             Root::Frame => frame,
             Root::Context => fields.context,
@@ -404,7 +430,7 @@ impl Maker<'_> {
                     .filter(|f| f.root == Some(root))
                     .min_by_key(|f| f.range.max.wrapping_sub(f.range.min))
                     .unwrap_or(first);
-                self.sample(tightest, random, attempt).wrapping_sub(tightest.delta)
+                self.sample(tightest, random, earlier, attempt).wrapping_sub(tightest.delta)
             }
         }
     }
@@ -416,7 +442,7 @@ impl Maker<'_> {
         }
     }
 
-    fn sample(&self, fact: &Fact, random: &mut Random, attempt: usize) -> u64 {
+    fn sample(&self, fact: &Fact, random: &mut Random, earlier: &[u64], attempt: usize) -> u64 {
         match fact.kind {
             Kind::Pointer { nullable: true, .. } if random.below(4) == 0 => 0,
             Kind::Pointer { region, .. } => {
@@ -429,9 +455,9 @@ impl Maker<'_> {
                 };
                 // Now and then so near that two pointers into the same memory meet.
                 let spread = if self.number % 8 == 7 { 16 } else { 1 << 28 };
-                base + (random.next() % spread & !3)
+                base + ((random.draw() % spread) & !3)
             }
-            _ => self.number_in(&fact.range, random, attempt),
+            _ => self.number_in(&fact.range, random, earlier, attempt),
         }
     }
 
@@ -451,20 +477,28 @@ impl Maker<'_> {
         (0..8).map(|_| hint(random)).collect()
     }
 
-    /// A member of a range, most likely.
-    fn number_in(&self, range: &Range, random: &mut Random, attempt: usize) -> u64 {
+    /// A member of a range, most likely; now and then near one that was chosen before.
+    fn number_in(&self, range: &Range, random: &mut Random, earlier: &[u64], attempt: usize) -> u64 {
         for _ in 0..8 {
             let width = range.max.wrapping_sub(range.min).wrapping_add(1);
             let inside = |random: &mut Random| match width {
-                0 => random.next(),
-                width => range.min + random.next() % width,
+                0 => random.draw(),
+                width => range.min + random.draw() % width,
             };
-            let wild = match random.below(7) {
+            // Some cases are all about the window's own constants.
+            let kind = if self.number % 4 == 1 && random.below(2) == 0 { 4 } else { random.below(9) };
+            let wild = match kind {
                 0 => range.min,
                 1 => range.max,
                 2 => range.smin as u64,
                 3 => inside(random),
                 4 => random.pick(self.hints).copied().unwrap_or(0),
+                5..=6 if !earlier.is_empty() => {
+                    let other = random.pick(earlier).copied().unwrap_or(0);
+                    let step = random.pick(self.hints).copied().unwrap_or(0);
+                    let step = [step, 0, random.draw() % (step | 1)][random.below(3)];
+                    other.wrapping_add(step).wrapping_add(random.draw() % 3).wrapping_sub(1)
+                }
                 _ => random.interesting(),
             };
             for value in [wild, inside(random)] {

@@ -11,19 +11,19 @@ impl Random {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
     /// A number below `n`, which is not 0.
     pub fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
+        (self.draw() % n as u64) as usize
     }
 
     /// A number from 0 to 1.
     pub fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        (self.draw() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// One of the members, when there is any.
@@ -34,11 +34,11 @@ impl Random {
     /// A number of the kind that arithmetic goes wrong with: small, negative, around powers of two.
     pub fn interesting(&mut self) -> u64 {
         match self.below(6) {
-            0 => self.next() % 16,
-            1 => (self.next() % 16).wrapping_neg(),
-            2 => (1u64 << self.below(64)).wrapping_sub(self.next() % 3),
-            3 => self.next() as u32 as u64,
-            _ => self.next(),
+            0 => self.draw() % 16,
+            1 => (self.draw() % 16).wrapping_neg(),
+            2 => (1u64 << self.below(64)).wrapping_sub(self.draw() % 3),
+            3 => self.draw() as u32 as u64,
+            _ => self.draw(),
         }
     }
 }
