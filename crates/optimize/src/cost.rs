@@ -49,7 +49,9 @@ fn weight(insn: &Insn) -> usize {
         Insn::Branch { src, .. } => 20 + operand(src),
         Insn::Mov { width: Width::W64, src, .. } => 2 + operand(src),
         Insn::Mov { src, .. } => 3 + operand(src),
-        Insn::Alu { op: AluOp::Mul | AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod, src, .. } => 24 + operand(src),
+        Insn::Alu { op: AluOp::Mul | AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod, src, .. } => {
+            24 + operand(src)
+        }
         Insn::Alu { src, .. } => 6 + operand(src),
         Insn::Store { src, .. } => 8 + operand(src),
         _ => 8,

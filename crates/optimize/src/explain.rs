@@ -8,8 +8,9 @@ use karakoram_proof::rewrite::Rewrite;
 pub fn rewrite(program: &Program, rewrite: &Rewrite) -> String {
     let old = &program.function(rewrite.function).nodes;
     let text = |nodes: &[Node]| nodes.iter().map(|n| asm::print_insn(&n.insn, program)).collect::<Vec<_>>().join("; ");
-    let edits = rewrite.edits.iter().map(|e| {
-        format!(" | {}..{}: {} => {}", e.at.start, e.at.end, text(&old[e.at.clone()]), text(&e.nodes))
-    });
+    let edits = rewrite
+        .edits
+        .iter()
+        .map(|e| format!(" | {}..{}: {} => {}", e.at.start, e.at.end, text(&old[e.at.clone()]), text(&e.nodes)));
     format!("{} in {:?}{}", rewrite.rule, rewrite.window, edits.collect::<String>())
 }

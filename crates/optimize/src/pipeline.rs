@@ -12,7 +12,7 @@ use crate::window;
 use karakoram_bpf::insn::{FuncId, InsnId};
 use karakoram_bpf::program::Program;
 use karakoram_proof::ProverOptions;
-use karakoram_proof::apply::{Prover, Proven};
+use karakoram_proof::apply::{Proven, Prover};
 use karakoram_proof::facts::Facts;
 use karakoram_proof::refusal::Refusal;
 use karakoram_proof::rewrite::Rewrite;
@@ -146,7 +146,7 @@ pub fn optimize(program: Program, options: &Options, progress: &mut dyn FnMut(Pr
     let prover = Prover::new(&program, options.prover);
     let notes = notes::barriers(&program);
     let instructions: usize = program.functions.iter().map(|f| f.nodes.len()).sum();
-    let effort = options.effort.unwrap_or(4_000 + 60 * instructions as u64);
+    let effort = options.effort.unwrap_or(20_000 + instructions as u64 / 2);
     let mut run = Run {
         functions: program
             .functions

@@ -37,10 +37,8 @@ fn whole_programs() {
 
 #[test]
 fn windows() {
-    let window = |first, last| Options {
-        window: Some(SlotWindow { function: FuncId(0), first, last }),
-        ..Options::default()
-    };
+    let window =
+        |first, last| Options { window: Some(SlotWindow { function: FuncId(0), first, last }), ..Options::default() };
     assert_eq!(slots("parameters/benchmark.bpf", &window(0, 3)), 14);
     assert_eq!(slots("parameters/benchmark.bpf", &window(4, 5)), 15);
 }

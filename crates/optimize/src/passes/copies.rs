@@ -78,7 +78,9 @@ pub(super) fn renamed(insn: &Insn, from: Reg, to: Reg, definition: bool, used: b
         }
         Insn::LoadAcquire { size, dst, base, off } => Insn::LoadAcquire { size, dst: d(dst), base: u(base), off },
         Insn::StoreRelease { size, base, off, src } => Insn::StoreRelease { size, base: u(base), off, src: u(src) },
-        Insn::Branch { width, cond, dst, src, target } => Insn::Branch { width, cond, dst: u(dst), src: o(src), target },
+        Insn::Branch { width, cond, dst, src, target } => {
+            Insn::Branch { width, cond, dst: u(dst), src: o(src), target }
+        }
         other => other,
     }
 }

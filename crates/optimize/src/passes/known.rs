@@ -39,7 +39,10 @@ pub(super) fn propose(context: &Context, out: &mut Vec<Proposal>) {
         let twin = Reg::all().find(|r| *r != dst && before.regs[r.index()].is_same(&result));
         if let Some(src) = twin {
             let copy = Insn::Mov { width: Width::W64, dst, src: Operand::Reg(src) };
-            out.push(Proposal::new("known/elsewhere", edits(vec![(p, Some(context.instead(p, copy)))])).since(context.anchor(p, src)));
+            out.push(
+                Proposal::new("known/elsewhere", edits(vec![(p, Some(context.instead(p, copy)))]))
+                    .since(context.anchor(p, src)),
+            );
         }
     }
 }

@@ -43,7 +43,9 @@ fn rebased(context: &Context, block: &Block, p: usize, pointer: Reg) -> Option<P
         let (base, off) = block.reach_without(reader, &place, pointer)?;
         since = since.min(context.anchor(p, base));
         let insn = match *context.insn(reader) {
-            Insn::Load { size, signed, dst, base: b, .. } if b == pointer => Insn::Load { size, signed, dst, base, off },
+            Insn::Load { size, signed, dst, base: b, .. } if b == pointer => {
+                Insn::Load { size, signed, dst, base, off }
+            }
             Insn::Store { size, base: b, src, .. } if b == pointer && src != Operand::Reg(pointer) => {
                 Insn::Store { size, base, off, src }
             }

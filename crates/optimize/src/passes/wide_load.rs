@@ -95,7 +95,8 @@ fn combined(context: &Context, block: &Block, value: &Value, dst: Reg, p: usize,
         changes.insert(p, Vec::new());
         changes.insert(spot, nodes);
         let first = *value.makers.first().expect("not empty");
-        let edits = changes.into_iter().map(|(q, nodes)| karakoram_proof::rewrite::Edit { at: q..q + 1, nodes }).collect();
+        let edits =
+            changes.into_iter().map(|(q, nodes)| karakoram_proof::rewrite::Edit { at: q..q + 1, nodes }).collect();
         out.push(Proposal::new("wide_load", edits).since(first).with(p..p + 1));
     }
 }
