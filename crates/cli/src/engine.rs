@@ -50,6 +50,7 @@ pub fn run(program: &Program, settings: &Settings) -> Outcome {
     let mut slots: Vec<usize> = program.functions.iter().map(|f| f.slots()).collect();
     let (before, mut rewrites) = (program.slots(), 0);
     let mut show = |news: Progress| {
+        #[allow(clippy::single_match)]
         match news {
             Progress::Round { function, slots: now, applied } => {
                 slots[function.0 as usize] = now;

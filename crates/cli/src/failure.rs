@@ -35,6 +35,12 @@ pub enum Kind {
 pub struct Failure {
     kind: Kind,
     message: String,
+    details: Box<Details>,
+}
+
+/// Where it happened, and what can be done.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Details {
     file: Option<String>,
     line: Option<usize>,
     /// The line itself.
@@ -45,7 +51,7 @@ pub struct Failure {
 
 impl Failure {
     fn new(kind: Kind, message: impl Into<String>) -> Failure {
-        Failure { kind, message: message.into(), file: None, line: None, quote: None, program: None, help: None }
+        Failure { kind, message: message.into(), details: Box::default() }
     }
 
     /// The request is wrong.
@@ -73,27 +79,27 @@ impl Failure {
         let token = if error.token.is_empty() { String::new() } else { format!("`{}`: ", error.token) };
         let mut failure = Failure::input(format!("{token}{}", error.reason)).of_file(path);
         if error.line > 0 {
-            failure.line = Some(error.line);
-            failure.quote = source.lines().nth(error.line - 1).map(|l| l.chars().take(200).collect());
+            failure.details.line = Some(error.line);
+            failure.details.quote = source.lines().nth(error.line - 1).map(|l| l.chars().take(200).collect());
         }
         failure
     }
 
     /// The same, about a file.
     pub fn of_file(mut self, path: &str) -> Failure {
-        self.file = Some(path.to_string());
+        self.details.file = Some(path.to_string());
         self
     }
 
     /// The same, about a program of the file.
     pub fn of_program(mut self, name: &str) -> Failure {
-        self.program = Some(name.to_string());
+        self.details.program = Some(name.to_string());
         self
     }
 
     /// The same, with advice.
     pub fn help(mut self, help: impl Into<String>) -> Failure {
-        self.help = Some(help.into());
+        self.details.help = Some(help.into());
         self
     }
 
@@ -124,10 +130,10 @@ impl Failure {
         let mut error = Map::new();
         error.insert("kind".into(), kind.into());
         error.insert("message".into(), self.message.clone().into());
-        error.insert("file".into(), self.file.clone().into());
-        error.insert("line".into(), self.line.into());
-        error.insert("program".into(), self.program.clone().into());
-        error.insert("help".into(), self.help.clone().into());
+        error.insert("file".into(), self.details.file.clone().into());
+        error.insert("line".into(), self.details.line.into());
+        error.insert("program".into(), self.details.program.clone().into());
+        error.insert("help".into(), self.details.help.clone().into());
         json!({
             "schema": format!("kara/{command}/1"),
             "ok": false,
@@ -140,22 +146,22 @@ impl Failure {
     fn to_text(&self) -> String {
         let style = terminal::stderr_style();
         let mut out = format!("{}: {}\n", style.red("error"), self.message);
-        let place = match (&self.file, self.line) {
+        let place = match (&self.details.file, self.details.line) {
             (Some(file), Some(line)) => Some(format!("{file}:{line}")),
             (Some(file), None) => Some(file.clone()),
             (None, _) => None,
         };
         if let Some(place) = place {
-            let program = self.program.as_ref().map_or(String::new(), |p| format!(", program {p}"));
+            let program = self.details.program.as_ref().map_or(String::new(), |p| format!(", program {p}"));
             out += &format!(" {} {place}{program}\n", style.blue("-->"));
         }
-        if let (Some(line), Some(quote)) = (self.line, &self.quote) {
+        if let (Some(line), Some(quote)) = (self.details.line, &self.details.quote) {
             let number = line.to_string();
             let blank = " ".repeat(number.len());
             let bar = style.blue("|");
             out += &format!("{blank} {bar}\n{} {bar} {}\n{blank} {bar}\n", style.blue(&number), quote.trim_end());
         }
-        if let Some(help) = &self.help {
+        if let Some(help) = &self.details.help {
             out += &format!("  {} {help}\n", style.blue("help:"));
         }
         out

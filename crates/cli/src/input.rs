@@ -230,7 +230,7 @@ fn form_of(path: &str, bytes: &[u8]) -> Result<Form, Failure> {
         Some(form) => Ok(form),
         None => match std::str::from_utf8(bytes) {
             Ok(source) => Ok(Form::Text(Format::of_source(source))),
-            Err(_) if bytes.len() % 8 == 0 => Ok(Form::Slots),
+            Err(_) if bytes.len().is_multiple_of(8) => Ok(Form::Slots),
             Err(_) => Err(Failure::input("this is neither an ELF object, nor text, nor raw instructions")
                 .of_file(path)
                 .help("kara reads .o, .s, .k2, .bpf and .insns")),

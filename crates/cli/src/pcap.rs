@@ -63,7 +63,7 @@ fn next_generation(bytes: &[u8]) -> Result<Vec<Vec<u8>>, String> {
             kind = SECTION_HEADER;
         }
         let length = word(bytes, at + 4, swapped).ok_or_else(torn)? as usize;
-        let end = at.checked_add(length).filter(|end| *end <= bytes.len() && length >= 12 && length % 4 == 0);
+        let end = at.checked_add(length).filter(|end| *end <= bytes.len() && length >= 12 && length.is_multiple_of(4));
         let end = end.ok_or_else(torn)?;
         let packet = match kind {
             ENHANCED_PACKET | OBSOLETE_PACKET => {

@@ -15,11 +15,11 @@ use karakoram_bpf::program::{Entry, Program};
 use karakoram_bpf::text::{self, Format, asm};
 use karakoram_elf::Object;
 use karakoram_optimize::Level;
-use karakoram_optimize::pipeline::SlotWindow;
+use karakoram_optimize::pipeline::{FunctionStats, SlotWindow};
 use karakoram_proof::ProverOptions;
 use karakoram_proof::apply::Proven;
 use karakoram_proof::certificate::Certificate;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -269,6 +269,9 @@ impl<'a> Work<'a> {
         let mut ledger = Ledger::new(program, &self.settings, outcome.proven);
         let mut notes: Vec<Vec<String>> = vec![Vec::new(); self.entries.len()];
         let mut general = self.general_notes(&outcome.notes, outcome.is_partial);
+        if self.verbose {
+            general.extend(rule_notes(&outcome.functions));
+        }
         self.make_writable(&mut ledger, &mut general);
         let kernel = match self.options.kernel {
             Target::None => Err("--kernel none".to_string()),
@@ -296,10 +299,13 @@ impl<'a> Work<'a> {
         Ok((proven, report))
     }
 
-    fn general_notes(&self, unknown: &std::collections::BTreeMap<String, usize>, is_partial: bool) -> Vec<String> {
+    fn general_notes(&self, unknown: &BTreeMap<String, usize>, is_partial: bool) -> Vec<String> {
         let mut notes = Vec::new();
         for opaque in self.input.object().map_or(&[][..], |o| o.opaque()) {
             notes.push(format!("function {} is kept as it is: {}", opaque.name, opaque.reason));
+        }
+        if self.entries.is_empty() {
+            notes.push("there is no code in it that is understood".to_string());
         }
         if interrupt::is_asked() {
             notes.push("interrupted: this is the best result that was proven until then".to_string());
@@ -504,6 +510,17 @@ impl<'a> Work<'a> {
         }
         Ok(())
     }
+}
+
+/// What each rule was worth, over all functions.
+fn rule_notes(functions: &[FunctionStats]) -> Vec<String> {
+    let mut rules: BTreeMap<&str, (usize, i64)> = BTreeMap::new();
+    for (name, stats) in functions.iter().flat_map(|f| &f.rules) {
+        let sum = rules.entry(name).or_default();
+        *sum = (sum.0 + stats.accepted, sum.1 + stats.saved_slots);
+    }
+    let used = rules.into_iter().filter(|(_, (times, _))| *times > 0);
+    used.map(|(name, (times, saved))| format!("rule {name}: used {times} times, {saved} slots less")).collect()
 }
 
 #[cfg(test)]
