@@ -1,7 +1,7 @@
 //! BPF ELF objects to programs and back.
 //!
 //! [`Object::parse`] reads what clang, gcc and aya's linker produce, [`Object::program`] is the one
-//! [`karakoram_bpf::program::Program`] with all its functions, and [`Object::rewrite`] writes the
+//! [`karakoram_bpf::program::Program`] with all its functions, and [`Object::write`] writes the
 //! object with other code: everything that pointed at code follows, everything else keeps its bytes.
 
 pub mod btf;

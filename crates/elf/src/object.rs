@@ -11,6 +11,7 @@ use crate::relocation::{self, RelocationTable};
 use crate::rewrite;
 use crate::symbol::Symbols;
 use karakoram_bpf::program::Program;
+use karakoram_proof::apply::Proven;
 use std::collections::BTreeMap;
 
 /// A parsed object.
@@ -92,9 +93,20 @@ impl Object {
         self.container.write()
     }
 
-    /// The file with the code of `program` in place of its own. The program must be an edited
-    /// [`Object::program`]: same functions and maps in the same order.
+    /// The file with proven code in place of its own. The proof must be about [`Object::program`].
+    pub fn write(&self, proven: &Proven) -> Result<Vec<u8>, ElfError> {
+        if *proven.original() != self.program {
+            return Err(ElfError::Unwritable("the proof is about another program".to_string()));
+        }
+        self.splice(proven.program())
+    }
+
+    /// [`Object::write`] without a proof, for tests of the writer.
     pub fn rewrite(&self, program: &Program) -> Result<Vec<u8>, ElfError> {
+        self.splice(program)
+    }
+
+    fn splice(&self, program: &Program) -> Result<Vec<u8>, ElfError> {
         if *program == self.program {
             return Ok(self.to_bytes());
         }

@@ -10,6 +10,7 @@ use crate::solver::Backend;
 use karakoram_bpf::effects::RegSet;
 use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::program::Program;
+use std::rc::Rc;
 
 /// A rewrite that was applied, with the round it was applied in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,7 @@ pub struct Applied {
 /// A program together with the knowledge that it does what the input does. Only this module makes it.
 #[derive(Clone, Debug)]
 pub struct Proven {
+    original: Rc<Program>,
     program: Program,
     applied: Vec<Applied>,
     rounds: usize,
@@ -34,7 +36,12 @@ pub type Verdict = Result<Effort, Refusal>;
 impl Proven {
     /// The input itself.
     pub fn input(program: Program) -> Proven {
-        Proven { program, applied: Vec::new(), rounds: 0 }
+        Proven { original: Rc::new(program.clone()), program, applied: Vec::new(), rounds: 0 }
+    }
+
+    /// The input that it does the same as.
+    pub fn original(&self) -> &Program {
+        &self.original
     }
 
     /// The program.

@@ -284,7 +284,8 @@ fn observe(facts: &Facts, step: &Step) -> Result<(), String> {
     for (location, fact) in state.locations() {
         let Location::Reg(reg) = location else { continue };
         let value = step.register(reg);
-        let region = step.classify(value).map(|r| r.kind);
+        // Data may look like an address by chance; it hardly looks like one of a live object.
+        let region = step.classify(value).filter(|_| step.memory.peek(value, 1).is_some()).map(|r| r.kind);
         let fits = match fact.kind {
             Kind::Uninit => continue,
             Kind::Scalar => fact.range.contains(value) && region != Some(Object::Stack),
