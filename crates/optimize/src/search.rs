@@ -137,7 +137,7 @@ pub fn walk(
         let at = (n / turn) as usize % chains.len();
         let hit = chains[at].advance(&mut random);
         budget.evaluated(1);
-        let Some(insns) = hit.filter(|insns| pointers::are_respected(facts, prepared[at].0, insns)) else { continue };
+        let Some(insns) = hit.filter(|insns| is_sensible(facts, prepared[at].0, insns)) else { continue };
         let searcher = Searcher { program, facts, prover, options, isa, fresh };
         if let Some(rewrite) = searcher.judge(prepared[at].0, &insns, budget) {
             chains[at].proven(&insns);
@@ -190,7 +190,7 @@ impl Searcher<'_> {
         let mut found = None;
         let mut questions = self.options.judgements_per_window;
         let evaluated = enumerate(window, &cases, &vocabulary, limits, &mut |insns| {
-            if !pointers::are_respected(self.facts, window, insns) {
+            if !is_sensible(self.facts, window, insns) {
                 return Next::Continue;
             }
             found = self.judge(window, insns, budget).map(|rewrite| (insns.to_vec(), rewrite));
@@ -212,6 +212,13 @@ impl Searcher<'_> {
         let nodes = name(self.program.function(window.function), window, insns, self.fresh);
         Rewrite::of_range(window.function, window.range.clone(), nodes, RULE)
     }
+}
+
+/// Whether a candidate is worth asking about: it loads no more often than the original, which would
+/// be slower and, where others can write, different; and the kernel would accept it.
+fn is_sensible(facts: &Facts, window: &Window, insns: &[Insn]) -> bool {
+    let loads = |insns: &[Insn]| insns.iter().filter(|i| matches!(i, Insn::Load { .. })).count();
+    loads(insns) <= loads(&window.insns) && pointers::are_respected(facts, window, insns)
 }
 
 /// All code of a window with its replacement in it. Instructions that stay keep their identities, in

@@ -274,6 +274,18 @@ fn sign_extension_is_not_taken_from_a_later_instruction_set() {
 }
 
 #[test]
+fn one_load_does_not_become_two() {
+    stays(
+        ".hook buffer=64
+        r2 = *(u32 *)(r1 + 16)
+        r0 = r2
+        r0 &= 65535
+        r0 += r2
+        exit",
+    );
+}
+
+#[test]
 fn plain_updates_do_not_become_atomic() {
     stays(
         ".hook buffer=64
