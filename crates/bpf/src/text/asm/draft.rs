@@ -243,6 +243,11 @@ impl<'a> Draft<'a> {
 
     /// A verifier log shows instructions in the order of exploration, some several times.
     fn order_by_number(&mut self) -> Result<()> {
+        let disorder = self.items.windows(2).find(|pair| pair[0].number >= pair[1].number);
+        if let Some(pair) = disorder.filter(|_| !self.headers.is_empty() || !self.labels.is_empty()) {
+            let why = "instructions that are out of order cannot have labels or functions among them";
+            return Err(TextError::at(pair[1].line, &pair[1].number.unwrap_or(0).to_string(), why));
+        }
         self.items.sort_by_key(|i| (i.number, i.line));
         for pair in self.items.windows(2) {
             if pair[0].number == pair[1].number && pair[0].insn != pair[1].insn {
