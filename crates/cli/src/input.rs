@@ -257,7 +257,9 @@ fn sidecar(path: &str, given: Option<&str>, ending: &str, form: Form) -> Result<
 }
 
 fn slots(path: &str, bytes: &[u8], desc: Option<&str>, maps: Option<&str>) -> Result<Program, Failure> {
-    let wrong = |e: &dyn std::fmt::Display| Failure::input(e.to_string()).of_file(path);
+    let wrong = |e: &dyn std::fmt::Display| {
+        Failure::input(e.to_string()).of_file(path).help("it was taken for raw instructions, eight bytes each")
+    };
     let hook = match desc {
         Some(desc) => text::desc::parse(desc).map_err(|e| wrong(&e))?.hook,
         None => text::DEFAULT_HOOK,

@@ -5,7 +5,7 @@ use karakoram_bpf::encode::Slot;
 use karakoram_bpf::hook::ProgramType;
 use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::map::MapDef;
-use karakoram_bpf::program::Program;
+use karakoram_bpf::program::{Entry, Program};
 use karakoram_elf::Object;
 use karakoram_elf::btf::Btf;
 use karakoram_elf::link::{self, Target};
@@ -21,6 +21,9 @@ use std::collections::HashMap;
 
 /// Entries that hash tables get at most when two versions are compared; see [`MapSetOptions`].
 const MOST_ENTRIES: u32 = 4096;
+
+/// The type of programs whose section says none: that of the `tc` command, which goes by any name.
+pub const GUESSED_TYPE: ProgramType = ProgramType::SCHED_CLS;
 
 /// The running kernel.
 ///
@@ -41,6 +44,8 @@ pub struct Loaded {
     pub maps: MapSet,
     /// Its functions, as the kernel numbers them.
     pub functions: Vec<FuncId>,
+    /// Whether its type was guessed: its section says none.
+    pub is_guess: bool,
     slots: Vec<Slot>,
     _types: Option<KernelBtf>,
 }
@@ -108,13 +113,15 @@ impl Kernel {
         let symbol =
             |name: &str| self.symbols.get_or_init(|| running::symbols().unwrap_or_default()).get(name).copied();
         let types = || running::btf().ok().and_then(|bytes| Btf::parse(&bytes).ok());
-        let section = &object.program().function(entry).section;
+        let function = object.program().function(entry);
+        let says_type = ProgramType::from_section(&function.section).is_some();
+        let is_guess = !says_type && self.program_type.is_none() && matches!(function.entry, Entry::Hook(_));
         let target = Target {
             btf: self.types.get_or_init(types).as_ref(),
             kernel_version: running::version_code(),
             config: Some(&config),
             kernel_symbols: Some(&symbol),
-            program_type: self.program_type.filter(|_| ProgramType::from_section(section).is_none()),
+            program_type: self.program_type.or(is_guess.then_some(GUESSED_TYPE)).filter(|_| !says_type),
         };
         let unchecked = |what: String| Refused::Unchecked(format!("it could not be bound to the kernel: {what}"));
         let image = link::link_function(object, entry, &target).map_err(|e| unchecked(e.to_string()))?;
@@ -140,14 +147,22 @@ impl Kernel {
             kern_version: image.kernel_version,
             ..LoadRequest::new(&image.name, image.program_type, &image.slots)
         };
-        let program = load::load(&request.with_maps(&maps)).map_err(|e| refused(e, &|slot| source(&image, slot)))?;
+        let program = load::load(&request.with_maps(&maps)).map_err(|e| {
+            match refused(e, &|slot| source(&image, slot)) {
+                // It may well be right as what it is.
+                Refused::Rejected(why) if is_guess => Refused::Unchecked(format!(
+                    "its section names no program type (--type says it), and as {} {why}",
+                    GUESSED_TYPE.name()
+                )),
+                refused => refused,
+            }
+        })?;
         let functions = image.functions.iter().map(|(f, _)| *f).collect();
-        Ok(Loaded { program, maps, functions, slots: image.slots, _types: types })
+        Ok(Loaded { program, maps, functions, is_guess, slots: image.slots, _types: types })
     }
 
     /// Loads a program that is no object; its first function is the entry.
     pub fn load_program(&self, program: &Program) -> Result<Loaded, Refused> {
-        use karakoram_bpf::program::Entry;
         let hook = match program.functions.first().map(|f| &f.entry) {
             Some(Entry::Hook(hook)) => *hook,
             _ => return Err(Refused::Unchecked("its first function has no hook".into())),
@@ -161,7 +176,7 @@ impl Kernel {
         let request = LoadRequest::new(name, kind, &slots).with_maps(&maps);
         let loaded = load::load(&request).map_err(|e| refused(e, &|_| None))?;
         let functions = (0..program.functions.len() as u32).map(FuncId).collect();
-        Ok(Loaded { program: loaded, maps, functions, slots, _types: None })
+        Ok(Loaded { program: loaded, maps, functions, is_guess: false, slots, _types: None })
     }
 }
 

@@ -31,9 +31,10 @@ Examples:
   kara opt - -o - -t <prog.o                  as a filter, with assembly as the result
   kara opt prog.bpf -o out.bpf --window 0:3   only slots 0 to 3 may change
 
-The kernel of this machine is asked whether it accepts the result (--kernel none: it is not). What it
-rejects is taken back, rewrite by rewrite; in the worst case a program stays as it was. The proof goes
-to OUT.proof, for `kara check`. Ctrl-C ends the search and writes the best proven result.
+The kernel of this machine is asked whether it accepts the result (--kernel none: it is not).
+What it rejects is taken back, rewrite by rewrite; in the worst case a program stays as it was.
+The proof goes to OUT.proof, for `kara check`. Ctrl-C ends the search and writes the best proven
+result.
 
 Exit status: 0 done, 2 wrong request or input, 3 not possible on this machine, 101 a bug.";
 
@@ -83,7 +84,7 @@ pub struct Options {
     /// Seed of the packets
     #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true, help_heading = "Search")]
     seed: u64,
-    /// Threads; the result is the same with any number
+    /// Threads, as a limit (this version uses one); the result is the same with any number
     #[arg(short, long, value_name = "N", help_heading = "Search")]
     jobs: Option<usize>,
     /// Where the proof goes; `none` for nowhere (default: OUT.proof)
@@ -398,6 +399,10 @@ impl<'a> Work<'a> {
         if let Ok(loaded) = &after {
             judgement.after = judgement.after.with_kernel(program, entry, loaded);
             judgement.verdict = Verdict::Accepted;
+            if loaded.is_guess {
+                let guess = judge::GUESSED_TYPE.name();
+                judgement.notes.push(format!("its section names no program type; it was loaded as {guess} (--type)"));
+            }
         }
         match (before, after) {
             (Ok(a), Ok(b)) => self.compare(&a, &b, program, entry, &mut judgement),
@@ -502,7 +507,7 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         for n in 1..self.options.top as usize {
-            let Some(steps) = proven.applied().len().checked_sub(n) else { break };
+            let Some(steps) = proven.applied().len().checked_sub(n).filter(|left| *left > 0) else { break };
             let other = engine::replay(self.input.program(), &proven.applied()[..steps], self.settings.prover);
             let ending = Path::new(out).extension().map_or(String::new(), |e| format!(".{}", e.to_string_lossy()));
             let path = Path::new(out).with_extension("");
