@@ -91,7 +91,7 @@ fn prepare<'a>(
     let code = Edited::new(function, &facts.flow, rewrite);
     let start = code.place(rewrite.entry).ok_or(Refusal::Malformed("the entry lies inside an edit"))?;
     let new = explore(&mut symbols, &code, start, steps, &|_| false)?;
-    Ok((Checker { symbols, solver: None, backend, queries: 0, witness: None }, old, new))
+    Ok((Checker { symbols, solver: None, backend, queries: 0, witness: None, wants_witness: false }, old, new))
 }
 
 /// An input on which two versions of a function differ, as far as the prover's model determines it.
@@ -121,6 +121,7 @@ pub fn witness(
     rewrite.validate(program.function(rewrite.function), &facts.flow).ok()?;
     let (mut checker, old, new) =
         prepare(program, facts, &rewrite, arguments, ProverOptions::default(), backend).ok()?;
+    checker.wants_witness = true;
     for a in &old {
         for b in &new {
             if let Err(Refusal::Different(what)) = checker.pair(a, b)
@@ -161,6 +162,7 @@ struct Checker<'a> {
     queries: u64,
     /// A state in which the two differ, from the solver's last model.
     witness: Option<HashMap<u32, u64>>,
+    wants_witness: bool,
 }
 
 impl Checker<'_> {
@@ -301,8 +303,10 @@ impl Checker<'_> {
         let solver = self.solver.get_or_insert_with(|| self.backend.start());
         match solver.check(&self.symbols.terms, &query) {
             Answer::Never => Ok(()),
-            Answer::Sometimes(model) => {
-                self.witness = Some(model);
+            Answer::Sometimes => {
+                if self.wants_witness {
+                    self.witness = Some(solver.model(&self.symbols.terms));
+                }
                 Err(Refusal::Different(what.to_string()))
             }
             Answer::Unknown => Err(Refusal::Undecided(what.to_string())),

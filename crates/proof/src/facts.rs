@@ -483,7 +483,7 @@ impl Analysis<'_> {
     fn reaches_stack(&self, address: &Fact) -> bool {
         match address.region() {
             Region::Stack | Region::Any => true,
-            Region::Foreign | Region::MapValue(_) => self.escapes && address.region() == Region::Foreign,
+            Region::Foreign => self.escapes,
             _ => false,
         }
     }
@@ -565,7 +565,7 @@ impl Analysis<'_> {
         let result = match model.result {
             CallResult::Scalar(max) => Fact::scalar(Range::between(0, max)),
             CallResult::MapValueOrNull(map) => {
-                let region = map.map_or(Region::Foreign, Region::MapValue);
+                let region = map.map_or(Region::SomeMapValue, Region::MapValue);
                 Fact { kind: Kind::Pointer { region, nullable: true }, ..Fact::scalar(Range::FULL) }
             }
             CallResult::Other if self.escapes => Fact::unknown(Range::FULL),
@@ -837,8 +837,10 @@ fn join(old: &State, new: &State, position: usize, visits: usize) -> State {
         let kind = match (a.kind, b.kind) {
             (x, y) if x == y => x,
             (Kind::Uninit, _) | (_, Kind::Uninit) => Kind::Uninit,
-            (Kind::Pointer { region: r, nullable: m }, Kind::Pointer { region: s, nullable: n }) if r == s => {
-                Kind::Pointer { region: r, nullable: m || n }
+            (Kind::Pointer { region: r, nullable: m }, Kind::Pointer { region: s, nullable: n })
+                if r == s || r.is_map_value() && s.is_map_value() =>
+            {
+                Kind::Pointer { region: r.join(s), nullable: m || n }
             }
             // Null merged with a pointer is a pointer that may be null.
             (Kind::Pointer { region, .. }, Kind::Scalar) if b.value() == Some(0) => {

@@ -11,6 +11,8 @@ pub enum Region {
     Packet,
     /// Values of the map at that position of the program.
     MapValue(usize),
+    /// Values of some map of the program or of a map inside a map.
+    SomeMapValue,
     /// Any memory but the function's own stack frame: kernel objects, a caller's stack, values of
     /// maps that are not known.
     Foreign,
@@ -26,12 +28,28 @@ impl Region {
             (Any, _) | (_, Any) => true,
             (Stack, r) | (r, Stack) => r == Stack,
             (Foreign, _) | (_, Foreign) => true,
+            (a, b) if a.is_map_value() && b.is_map_value() => a == b || a == SomeMapValue || b == SomeMapValue,
             (a, b) => a == b,
+        }
+    }
+
+    /// Whether it is memory of maps.
+    pub fn is_map_value(self) -> bool {
+        matches!(self, Region::MapValue(_) | Region::SomeMapValue)
+    }
+
+    /// The smallest region that holds both.
+    pub fn join(self, other: Region) -> Region {
+        match (self, other) {
+            (a, b) if a == b => a,
+            (a, b) if a.is_map_value() && b.is_map_value() => Region::SomeMapValue,
+            (Region::Stack | Region::Any, _) | (_, Region::Stack | Region::Any) => Region::Any,
+            _ => Region::Foreign,
         }
     }
 
     /// Memory that other CPUs or user space can see while the program runs.
     pub fn is_shared(self) -> bool {
-        matches!(self, Region::MapValue(_) | Region::Foreign | Region::Any)
+        self.is_map_value() || matches!(self, Region::Foreign | Region::Any)
     }
 }

@@ -118,9 +118,14 @@ impl Decide for External {
     fn check(&mut self, terms: &Terms, conditions: &[Term]) -> Answer {
         match self.ask(&script(terms, conditions)).as_deref().map(|s| s.lines().next().unwrap_or_default().trim()) {
             Ok("unsat") => Answer::Never,
-            Ok("sat") => Answer::Sometimes(HashMap::new()),
+            Ok("sat") => Answer::Sometimes,
             _ => Answer::Unknown,
         }
+    }
+
+    /// Not asked for: values come from the solver in this process.
+    fn model(&mut self, _: &Terms) -> HashMap<u32, u64> {
+        HashMap::new()
     }
 }
 
@@ -143,7 +148,7 @@ impl Decide for Exporting {
         let number = std::fs::read_dir(&self.directory).map(|d| d.count()).unwrap_or(0);
         let expected = match answer {
             Answer::Never => "unsat",
-            Answer::Sometimes(_) => "sat",
+            Answer::Sometimes => "sat",
             Answer::Unknown => "unknown",
         };
         let text = format!("(set-info :status {expected})\n{}", script(terms, conditions));
@@ -152,6 +157,10 @@ impl Decide for Exporting {
             Ok(()) => answer,
             Err(_) => Answer::Unknown,
         }
+    }
+
+    fn model(&mut self, terms: &Terms) -> HashMap<u32, u64> {
+        self.inner.model(terms)
     }
 }
 

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 pub enum Answer {
     /// No assignment makes them all true.
     Never,
-    /// This assignment does: values of the unknowns by number.
-    Sometimes(HashMap<u32, u64>),
+    /// Some assignment does; [`Decide::model`] tells which.
+    Sometimes,
     /// The solver gave up within its budget.
     Unknown,
 }
@@ -20,6 +20,9 @@ pub enum Answer {
 pub trait Decide {
     /// Whether all of `conditions` can hold at once.
     fn check(&mut self, terms: &Terms, conditions: &[Term]) -> Answer;
+
+    /// After [`Answer::Sometimes`]: values of the unknowns by number, as far as the solver tells.
+    fn model(&mut self, terms: &Terms) -> HashMap<u32, u64>;
 }
 
 /// Which solver decides, and how long it may take.
@@ -102,20 +105,9 @@ impl Solver {
         }
         match self.sat.solve_with(assumptions) {
             Some(false) => Answer::Never,
-            Some(true) => Answer::Sometimes(self.model(terms)),
+            Some(true) => Answer::Sometimes,
             None => Answer::Unknown,
         }
-    }
-
-    fn model(&self, terms: &Terms) -> HashMap<u32, u64> {
-        let mut model = HashMap::new();
-        for (t, bits) in &self.bits {
-            if let Op::Var(n) = terms.op(*t) {
-                let value = bits.iter().enumerate().fold(0u64, |v, (i, b)| v | (self.holds(*b) as u64) << i);
-                model.insert(*n, value);
-            }
-        }
-        model
     }
 
     fn holds(&self, lit: Lit) -> bool {
@@ -404,6 +396,17 @@ impl Decide for Solver {
     fn check(&mut self, terms: &Terms, conditions: &[Term]) -> Answer {
         self.decide(terms, conditions)
     }
+
+    fn model(&mut self, terms: &Terms) -> HashMap<u32, u64> {
+        let mut model = HashMap::new();
+        for (t, bits) in &self.bits {
+            if let Op::Var(n) = terms.op(*t) {
+                let value = bits.iter().enumerate().fold(0u64, |v, (i, b)| v | (self.holds(*b) as u64) << i);
+                model.insert(*n, value);
+            }
+        }
+        model
+    }
 }
 
 /// The terms a term is made of.
@@ -485,7 +488,7 @@ mod tests {
                         let answer = solver.check(&terms, &[ea, eb, differ]);
                         assert_eq!(answer, Answer::Never, "builder {i} width {width} on {a:#x} {b:#x}");
                         let answer = solver.check(&terms, &[ea, eb, same]);
-                        assert!(matches!(answer, Answer::Sometimes(_)), "builder {i} width {width} on {a:#x} {b:#x}");
+                        assert!(matches!(answer, Answer::Sometimes), "builder {i} width {width} on {a:#x} {b:#x}");
                     }
                 }
             }
@@ -500,7 +503,9 @@ mod tests {
         let wanted = t.constant(64, 143);
         let (big, limit) = (t.constant(64, 1), t.constant(64, 100));
         let conditions = [t.eq(product, wanted), t.ult(big, x), t.ult(x, limit), t.ult(y, limit), t.ult(sum, limit)];
-        let Answer::Sometimes(model) = Solver::default().check(&t, &conditions) else { panic!("11 and 13 exist") };
+        let mut solver = Solver::default();
+        assert_eq!(solver.check(&t, &conditions), Answer::Sometimes, "11 and 13 exist");
+        let model = solver.model(&t);
         for c in conditions {
             assert_eq!(t.eval(c, &|n| model[&n], &mut HashMap::new()), 1);
         }

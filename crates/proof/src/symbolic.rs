@@ -54,7 +54,7 @@ impl Classes {
             Region::Stack => self.stack,
             Region::Context => self.context,
             Region::Packet => self.packet,
-            Region::MapValue(_) => self.shared,
+            Region::MapValue(_) | Region::SomeMapValue => self.shared,
             Region::Foreign => self.shared || self.packet || self.context,
             Region::Any => self != Classes::default(),
         }
@@ -65,7 +65,7 @@ impl Classes {
             Region::Stack => self.stack = true,
             Region::Context => self.context = true,
             Region::Packet => self.packet = true,
-            Region::MapValue(_) => self.shared = true,
+            Region::MapValue(_) | Region::SomeMapValue => self.shared = true,
             Region::Foreign => *self = self.union(Classes::OUTSIDE),
             Region::Any => *self = Classes::ALL,
         }
@@ -456,8 +456,10 @@ impl<'a> Symbols<'a> {
         }
         let merge = |a: Option<Region>, b: Option<Region>| match (a, b) {
             (a, b) if a == b => a,
-            (Some(Region::Stack | Region::Any), _) | (_, Some(Region::Stack | Region::Any)) => Some(Region::Any),
-            _ => Some(Region::Foreign),
+            (Some(a), Some(b)) => Some(a.join(b)),
+            // A number may be a pointer to anything foreign.
+            (Some(r), None) | (None, Some(r)) => Some(r.join(Region::Foreign)),
+            (None, None) => None,
         };
         let region = match self.terms.op(t).clone() {
             Op::Const(_) => None,
@@ -490,7 +492,7 @@ impl<'a> Symbols<'a> {
     /// Whether stores to `a` must be looked at when reading `b`. Without the optimizations memory is
     /// one table, and that regions do not overlap is left to the solver.
     fn is_same_table(&self, a: Region, b: Region) -> bool {
-        let maps = matches!((a, b), (Region::MapValue(_), Region::MapValue(_)));
+        let maps = a.is_map_value() && b.is_map_value();
         a.may_alias(b) || !self.options.memory_regions || maps && !self.options.map_tables
     }
 
@@ -500,7 +502,7 @@ impl<'a> Symbols<'a> {
             Region::Stack => Epochs { stack: epochs.stack, ..Epochs::default() },
             Region::Context => Epochs { context: epochs.context, ..Epochs::default() },
             Region::Packet => Epochs { packet: epochs.packet, ..Epochs::default() },
-            Region::MapValue(_) => Epochs { shared: epochs.shared, ..Epochs::default() },
+            Region::MapValue(_) | Region::SomeMapValue => Epochs { shared: epochs.shared, ..Epochs::default() },
             Region::Foreign => Epochs { stack: 0, ..epochs },
             Region::Any => epochs,
         };
@@ -864,7 +866,7 @@ impl Executor<'_, '_, '_> {
         }
         let result_region = |r: CallResult| match r {
             CallResult::MapValueOrNull(Some(m)) => Some(Region::MapValue(m)),
-            CallResult::MapValueOrNull(None) => Some(Region::Foreign),
+            CallResult::MapValueOrNull(None) => Some(Region::SomeMapValue),
             _ => None,
         };
         if droppable {

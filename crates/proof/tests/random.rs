@@ -296,7 +296,9 @@ fn observe(facts: &Facts, step: &Step) -> Result<(), String> {
             Kind::Pointer { region: Region::Packet, .. } => {
                 matches!(region, Some(Object::Packet | Object::Context) | None)
             }
-            Kind::Pointer { region: Region::MapValue(_), .. } => matches!(region, Some(Object::MapValue) | None),
+            Kind::Pointer { region: Region::MapValue(_) | Region::SomeMapValue, .. } => {
+                matches!(region, Some(Object::MapValue) | None)
+            }
             Kind::Pointer { .. } => true,
         };
         if !fits {

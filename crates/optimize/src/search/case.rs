@@ -451,7 +451,7 @@ impl Maker<'_> {
                     Region::Context => 0xffff_8890_0000_0000,
                     Region::Packet => 0xffff_88a0_0000_0000,
                     Region::MapValue(m) => 0xffff_88b0_0000_0000 + ((m as u64) << 32),
-                    Region::Foreign | Region::Any => 0xffff_88d0_0000_0000,
+                    Region::SomeMapValue | Region::Foreign | Region::Any => 0xffff_88d0_0000_0000,
                 };
                 // Now and then so near that two pointers into the same memory meet.
                 let spread = if self.number % 8 == 7 { 16 } else { 1 << 28 };
