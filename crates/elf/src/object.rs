@@ -102,6 +102,7 @@ impl Object {
     }
 
     /// [`Object::write`] without a proof, for tests of the writer.
+    #[cfg(feature = "unproven")]
     pub fn rewrite(&self, program: &Program) -> Result<Vec<u8>, ElfError> {
         self.splice(program)
     }

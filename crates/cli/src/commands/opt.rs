@@ -322,7 +322,7 @@ impl<'a> Work<'a> {
     /// Keeps the functions of the input that the object cannot hold in their new form.
     fn make_writable(&self, ledger: &mut Ledger, notes: &mut Vec<String>) {
         let Some(object) = self.input.object() else { return };
-        while let Err(error) = object.rewrite(ledger.proven().program()) {
+        while let Err(error) = object.write(ledger.proven()) {
             let changed = (0..self.input.program().functions.len() as u32).map(FuncId).rfind(|f| ledger.is_changed(*f));
             let Some(function) = changed else { return };
             ledger.give_up(function);
@@ -340,7 +340,7 @@ impl<'a> Work<'a> {
     ) -> Result<Vec<Judgement>, Failure> {
         'again: loop {
             let mut judgements = Vec::new();
-            let object = self.rewritten(ledger.proven().program())?;
+            let object = self.rewritten(ledger.proven())?;
             for (place, &entry) in self.entries.iter().enumerate() {
                 let judgement = self.judge(kernel, ledger.proven().program(), object.as_ref(), entry);
                 if let Some(objection) = &judgement.objection {
@@ -354,7 +354,7 @@ impl<'a> Work<'a> {
     }
 
     fn take_back(&self, kernel: Option<&Kernel>, ledger: &mut Ledger, entry: FuncId, objection: &str) -> String {
-        let mut accepts = |proven: &Proven| match self.rewritten(proven.program()) {
+        let mut accepts = |proven: &Proven| match self.rewritten(proven) {
             Ok(object) => self.judge(kernel, proven.program(), object.as_ref(), entry).objection.is_none(),
             Err(_) => false,
         };
@@ -370,9 +370,9 @@ impl<'a> Work<'a> {
     }
 
     /// The object with that program, as a loader will read it.
-    fn rewritten(&self, program: &Program) -> Result<Option<Object>, Failure> {
+    fn rewritten(&self, proven: &Proven) -> Result<Option<Object>, Failure> {
         let Some(object) = self.input.object() else { return Ok(None) };
-        let bytes = object.rewrite(program).map_err(|e| Failure::input(e.to_string()).of_file(&self.input.path))?;
+        let bytes = object.write(proven).map_err(|e| Failure::input(e.to_string()).of_file(&self.input.path))?;
         Object::parse(bytes).map(Some).map_err(|e| Failure::input(e.to_string()).of_file(&self.input.path))
     }
 
@@ -480,7 +480,7 @@ impl<'a> Work<'a> {
             });
         }
         match (self.form, self.input.object()) {
-            (Form::Object, Some(object)) => Ok(Artefact::Binary(object.rewrite(program).map_err(|e| wrong(&e))?)),
+            (Form::Object, Some(object)) => Ok(Artefact::Binary(object.write(proven).map_err(|e| wrong(&e))?)),
             (Form::Text(Format::Asm), _) => Ok(Artefact::Text(asm::print(program))),
             (Form::Text(format), _) => Ok(Artefact::Text(text::write(format, program).map_err(|e| wrong(&e))?)),
             _ => {
