@@ -57,6 +57,7 @@ pub fn check(
             checker.pair(a, b)?;
         }
     }
+    checker.confirm_lemmas()?;
     Ok(Effort { pairs: old.len() * new.len(), terms: checker.symbols.terms.len(), queries: checker.queries })
 }
 
@@ -81,6 +82,9 @@ fn prepare<'a>(
     }
     let entry = (rewrite.entry, function.nodes[rewrite.entry].id);
     let mut symbols = Symbols::new(program, facts, entry, arguments, options);
+    if backend.checks_lemmas() {
+        symbols.terms.keep_journal();
+    }
     let new_ids: HashSet<InsnId> = rewrite.edits.iter().flat_map(|e| &e.nodes).map(|n| n.id).collect();
     let edited: HashSet<InsnId> =
         rewrite.edits.iter().flat_map(|e| e.at.clone()).map(|p| function.nodes[p].id).collect();
@@ -222,6 +226,20 @@ impl Checker<'_> {
         let goal = self.memory_goal(&old.memory, &new.memory, Classes::ALL, &stack)?;
         self.prove(&conditions, goal, "memory")?;
         self.safety(old, new, &conditions)
+    }
+
+    /// Has the simplifications that the verdict rests on confirmed by the solver.
+    fn confirm_lemmas(&mut self) -> Result<(), Refusal> {
+        if !self.backend.checks_lemmas() {
+            return Ok(());
+        }
+        self.queries += 1;
+        let solver = self.solver.get_or_insert_with(|| self.backend.start());
+        match solver.check_lemmas(&self.symbols.terms) {
+            Answer::Never => Ok(()),
+            Answer::Sometimes => Err(Refusal::Different("a term and its simplified form".to_string())),
+            Answer::Unknown => Err(Refusal::Undecided("a term and its simplified form".to_string())),
+        }
     }
 
     /// The input that a model of the unknowns stands for.

@@ -1,6 +1,6 @@
 //! Queries as SMT-LIB2 text, for a second opinion from any solver.
 
-use crate::solver::{Answer, Decide, operands};
+use crate::solver::{Answer, Decide, operands, parts};
 use crate::term::{Op, Term, Terms};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -10,8 +10,33 @@ use std::process::{Command, Stdio};
 
 /// The script that asks whether all `conditions` (width 1) can hold at once; `unsat` means never.
 pub fn script(terms: &Terms, conditions: &[Term]) -> String {
+    let mut out = definitions(terms, conditions.to_vec());
+    for c in conditions {
+        let _ = writeln!(out, "(assert (= t{} #b1))", c.index());
+    }
+    out.push_str("(check-sat)\n");
+    out
+}
+
+/// The script that asks whether some simplification of the term layer is wrong; `unsat` means none is.
+pub fn lemma_script(terms: &Terms) -> String {
+    let mut lemmas: Vec<String> = Vec::new();
+    let mut mentioned = Vec::new();
+    for lemma in terms.journal() {
+        mentioned.push(lemma.form);
+        mentioned.extend(parts(&lemma.op));
+        lemmas.push(format!("(= t{} {})", lemma.form.index(), expression(terms, &lemma.op, lemma.width)));
+    }
+    lemmas.sort_unstable();
+    let mut out = definitions(terms, mentioned);
+    let _ = writeln!(out, "(assert (not (and true {})))\n(check-sat)", lemmas.join("\n  "));
+    out
+}
+
+/// Definitions of terms and everything they are made of.
+fn definitions(terms: &Terms, roots: Vec<Term>) -> String {
     let mut needed = BTreeSet::new();
-    let mut pending: Vec<Term> = conditions.to_vec();
+    let mut pending = roots;
     while let Some(t) = pending.pop() {
         if needed.insert(t) {
             pending.extend(operands(terms, t));
@@ -31,10 +56,6 @@ pub fn script(terms: &Terms, conditions: &[Term]) -> String {
             }
         };
     }
-    for c in conditions {
-        let _ = writeln!(out, "(assert (= t{} #b1))", c.index());
-    }
-    out.push_str("(check-sat)\n");
     out
 }
 
@@ -112,15 +133,23 @@ impl External {
         let output = child.wait_with_output()?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
-}
 
-impl Decide for External {
-    fn check(&mut self, terms: &Terms, conditions: &[Term]) -> Answer {
-        match self.ask(&script(terms, conditions)).as_deref().map(|s| s.lines().next().unwrap_or_default().trim()) {
+    fn verdict(&self, script: &str) -> Answer {
+        match self.ask(script).as_deref().map(|s| s.lines().next().unwrap_or_default().trim()) {
             Ok("unsat") => Answer::Never,
             Ok("sat") => Answer::Sometimes,
             _ => Answer::Unknown,
         }
+    }
+}
+
+impl Decide for External {
+    fn check(&mut self, terms: &Terms, conditions: &[Term]) -> Answer {
+        self.verdict(&script(terms, conditions))
+    }
+
+    fn check_lemmas(&mut self, terms: &Terms) -> Answer {
+        self.verdict(&lemma_script(terms))
     }
 
     /// Not asked for: values come from the solver in this process.
@@ -142,21 +171,32 @@ impl Exporting {
     }
 }
 
-impl Decide for Exporting {
-    fn check(&mut self, terms: &Terms, conditions: &[Term]) -> Answer {
-        let answer = self.inner.check(terms, conditions);
+impl Exporting {
+    /// A query that cannot be written is one that nobody can re-check: that is not a proof.
+    fn export(&self, answer: Answer, script: &str) -> Answer {
         let number = std::fs::read_dir(&self.directory).map(|d| d.count()).unwrap_or(0);
         let expected = match answer {
             Answer::Never => "unsat",
             Answer::Sometimes => "sat",
             Answer::Unknown => "unknown",
         };
-        let text = format!("(set-info :status {expected})\n{}", script(terms, conditions));
-        // A query that cannot be written is one that nobody can re-check: that is not a proof.
+        let text = format!("(set-info :status {expected})\n{script}");
         match std::fs::write(self.directory.join(format!("query-{number:05}.smt2")), text) {
             Ok(()) => answer,
             Err(_) => Answer::Unknown,
         }
+    }
+}
+
+impl Decide for Exporting {
+    fn check(&mut self, terms: &Terms, conditions: &[Term]) -> Answer {
+        let answer = self.inner.check(terms, conditions);
+        self.export(answer, &script(terms, conditions))
+    }
+
+    fn check_lemmas(&mut self, terms: &Terms) -> Answer {
+        let answer = self.inner.check_lemmas(terms);
+        self.export(answer, &lemma_script(terms))
     }
 
     fn model(&mut self, terms: &Terms) -> HashMap<u32, u64> {
@@ -169,7 +209,8 @@ mod tests {
     use super::*;
     use crate::solver::Solver;
 
-    /// Both solvers must give the same verdict on the same questions.
+    /// Both solvers must give the same verdict on the same questions, and the second must not
+    /// find a simplification of the first wrong.
     #[test]
     fn a_second_solver_agrees() {
         let mut z3 = External::new("z3", 20);
@@ -187,6 +228,7 @@ mod tests {
         let mut verdicts = [0; 2];
         for _ in 0..60 {
             let mut terms = Terms::default();
+            terms.keep_journal();
             let mut pool = vec![terms.var(32), terms.var(32), terms.var(32)];
             let k = next() % 40;
             pool.push(terms.constant(32, k));
@@ -220,6 +262,7 @@ mod tests {
             if ours == Answer::Unknown || theirs == Answer::Unknown {
                 continue;
             }
+            assert_ne!(z3.check_lemmas(&terms), Answer::Sometimes, "{}", lemma_script(&terms));
             let never = |a: &Answer| *a == Answer::Never;
             assert_eq!(never(&ours), never(&theirs), "{}", script(&terms, &questions));
             verdicts[never(&ours) as usize] += 1;

@@ -21,6 +21,9 @@ pub trait Decide {
     /// Whether all of `conditions` can hold at once.
     fn check(&mut self, terms: &Terms, conditions: &[Term]) -> Answer;
 
+    /// Whether some [`crate::term::Lemma`] in the journal of `terms` is wrong.
+    fn check_lemmas(&mut self, terms: &Terms) -> Answer;
+
     /// After [`Answer::Sometimes`]: values of the unknowns by number, as far as the solver tells.
     fn model(&mut self, terms: &Terms) -> HashMap<u32, u64>;
 }
@@ -45,6 +48,11 @@ pub enum Backend {
 }
 
 impl Backend {
+    /// Whether simplifications of the term layer are to be checked as well.
+    pub fn checks_lemmas(&self) -> bool {
+        !matches!(self, Backend::Cadical { .. })
+    }
+
     /// A fresh solver, for one check.
     pub fn start(&self) -> Box<dyn Decide> {
         match self {
@@ -393,6 +401,11 @@ impl Solver {
 }
 
 impl Decide for Solver {
+    /// The solver in this process belongs to the term layer and takes its word.
+    fn check_lemmas(&mut self, _: &Terms) -> Answer {
+        Answer::Never
+    }
+
     fn check(&mut self, terms: &Terms, conditions: &[Term]) -> Answer {
         self.decide(terms, conditions)
     }
@@ -411,7 +424,12 @@ impl Decide for Solver {
 
 /// The terms a term is made of.
 pub fn operands(terms: &Terms, t: Term) -> Vec<Term> {
-    match terms.op(t) {
+    parts(terms.op(t))
+}
+
+/// The terms that an operation is applied to.
+pub fn parts(op: &Op) -> Vec<Term> {
+    match op {
         Op::Const(_) | Op::Var(_) => vec![],
         Op::Sum(_, parts) => parts.iter().map(|(p, _)| *p).collect(),
         Op::Concat(parts) => parts.to_vec(),

@@ -6,7 +6,7 @@
 //! operands combined, whichever form it chooses; `eval` is the meaning, and the tests compare
 //! every constructor with it on random operands.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A term of a [`Terms`] arena. Equal handles mean equal values; the converse does not hold.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -80,6 +80,19 @@ pub struct Terms {
     nodes: Vec<Node>,
     ids: HashMap<(Op, u8), Term>,
     vars: u32,
+    journal: Option<HashSet<Lemma>>,
+    depth: u32,
+}
+
+/// A claim of this module: that operation, at that width, is equal to that term.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Lemma {
+    /// The operation as it was asked for.
+    pub op: Op,
+    /// Its width.
+    pub width: u32,
+    /// The canonical form it was given.
+    pub form: Term,
 }
 
 impl Terms {
@@ -91,6 +104,35 @@ impl Terms {
     /// Bits, 1 to 64.
     pub fn width(&self, t: Term) -> u32 {
         self.nodes[t.index()].width as u32
+    }
+
+    /// From now on, notes every simplification as a [`Lemma`], for another solver to check.
+    pub fn keep_journal(&mut self) {
+        self.journal = Some(HashSet::new());
+    }
+
+    /// The simplifications noted so far; in no particular order.
+    pub fn journal(&self) -> impl Iterator<Item = &Lemma> {
+        self.journal.iter().flatten()
+    }
+
+    /// Makes a term by `make` and notes that it is `op`; inner steps need no note of their own.
+    fn noted(&mut self, width: u32, op: impl FnOnce() -> Op, make: impl FnOnce(&mut Terms) -> Term) -> Term {
+        if self.journal.is_none() {
+            return make(self);
+        }
+        self.depth += 1;
+        let form = make(self);
+        self.depth -= 1;
+        if self.depth == 0 {
+            let op = op();
+            if *self.op(form) != op
+                && let Some(journal) = &mut self.journal
+            {
+                journal.insert(Lemma { op, width, form });
+            }
+        }
+        form
     }
 
     /// Number of terms made so far.
@@ -280,6 +322,11 @@ impl Terms {
     /// `a + b`.
     pub fn add(&mut self, a: Term, b: Term) -> Term {
         let w = self.width(a);
+        self.noted(w, || Op::Sum(0, Box::new([(a, 1), (b, 1)])), |s| s.add_form(a, b))
+    }
+
+    fn add_form(&mut self, a: Term, b: Term) -> Term {
+        let w = self.width(a);
         if !self.known_disjoint(a, b) {
             let (mut k, mut parts) = (0, Vec::new());
             self.accumulate(a, 1, &mut k, &mut parts);
@@ -299,6 +346,11 @@ impl Terms {
     /// `a - b`.
     pub fn sub(&mut self, a: Term, b: Term) -> Term {
         let w = self.width(a);
+        self.noted(w, || Op::Sum(0, Box::new([(a, 1), (b, mask(w))])), |s| s.sub_form(a, b))
+    }
+
+    fn sub_form(&mut self, a: Term, b: Term) -> Term {
+        let w = self.width(a);
         let (mut k, mut parts) = (0, Vec::new());
         self.accumulate(a, 1, &mut k, &mut parts);
         self.accumulate(b, u64::MAX, &mut k, &mut parts);
@@ -313,6 +365,11 @@ impl Terms {
 
     /// `a · b`; distributes over sums of few parts.
     pub fn mul(&mut self, a: Term, b: Term) -> Term {
+        let w = self.width(a);
+        self.noted(w, || Op::Mul(a, b), |s| s.mul_form(a, b))
+    }
+
+    fn mul_form(&mut self, a: Term, b: Term) -> Term {
         let w = self.width(a);
         let (a, b) = if self.as_const(a).is_some() { (b, a) } else { (a, b) };
         if let Some(c) = self.as_const(b) {
@@ -368,6 +425,11 @@ impl Terms {
 
     /// Bits `lo` to `hi` of `t`, inclusive.
     pub fn extract(&mut self, hi: u32, lo: u32, t: Term) -> Term {
+        let w = hi - lo + 1;
+        self.noted(w, || Op::Extract(hi as u8, lo as u8, t), |s| s.extract_form(hi, lo, t))
+    }
+
+    fn extract_form(&mut self, hi: u32, lo: u32, t: Term) -> Term {
         let (w, n) = (self.width(t), hi - lo + 1);
         if n == w {
             return t;
@@ -436,6 +498,11 @@ impl Terms {
 
     /// Pieces side by side, the highest first.
     pub fn concat(&mut self, pieces: &[Term]) -> Term {
+        let w = pieces.iter().map(|t| self.width(*t)).sum();
+        self.noted(w, || Op::Concat(pieces.into()), |s| s.concat_form(pieces))
+    }
+
+    fn concat_form(&mut self, pieces: &[Term]) -> Term {
         let mut flat: Vec<Term> = Vec::with_capacity(pieces.len());
         for p in pieces {
             match self.op(*p).clone() {
@@ -491,6 +558,11 @@ impl Terms {
 
     /// Sign-extends to `width`.
     pub fn sign_extend(&mut self, width: u32, t: Term) -> Term {
+        let w = width;
+        self.noted(w, || Op::SignExtend(t), |s| s.sign_extend_form(width, t))
+    }
+
+    fn sign_extend_form(&mut self, width: u32, t: Term) -> Term {
         let w = self.width(t);
         if w == width {
             return t;
@@ -568,6 +640,11 @@ impl Terms {
     /// `a & b`.
     pub fn and(&mut self, a: Term, b: Term) -> Term {
         let w = self.width(a);
+        self.noted(w, || Op::And(a, b), |s| s.and_form(a, b))
+    }
+
+    fn and_form(&mut self, a: Term, b: Term) -> Term {
+        let w = self.width(a);
         let (a, b) = if self.as_const(a).is_some() { (b, a) } else { (a, b) };
         if a == b {
             return a;
@@ -599,6 +676,11 @@ impl Terms {
     /// `a | b`.
     pub fn or(&mut self, a: Term, b: Term) -> Term {
         let w = self.width(a);
+        self.noted(w, || Op::Or(a, b), |s| s.or_form(a, b))
+    }
+
+    fn or_form(&mut self, a: Term, b: Term) -> Term {
+        let w = self.width(a);
         let (a, b) = if self.as_const(a).is_some() { (b, a) } else { (a, b) };
         if a == b {
             return a;
@@ -625,6 +707,11 @@ impl Terms {
 
     /// `a ^ b`.
     pub fn xor(&mut self, a: Term, b: Term) -> Term {
+        let w = self.width(a);
+        self.noted(w, || Op::Xor(a, b), |s| s.xor_form(a, b))
+    }
+
+    fn xor_form(&mut self, a: Term, b: Term) -> Term {
         let w = self.width(a);
         let (a, b) = if self.as_const(a).is_some() { (b, a) } else { (a, b) };
         if a == b {
@@ -684,6 +771,11 @@ impl Terms {
     pub fn shl(&mut self, a: Term, b: Term) -> Term {
         let w = self.width(a);
         let b = self.amount(w, b);
+        self.noted(w, || Op::Shl(a, b), |s| s.shl_form(a, b))
+    }
+
+    fn shl_form(&mut self, a: Term, b: Term) -> Term {
+        let w = self.width(a);
         match self.as_const(b) {
             Some(k) => {
                 let factor = self.constant(w, 1 << k);
@@ -697,6 +789,11 @@ impl Terms {
     pub fn lshr(&mut self, a: Term, b: Term) -> Term {
         let w = self.width(a);
         let b = self.amount(w, b);
+        self.noted(w, || Op::Lshr(a, b), |s| s.lshr_form(a, b))
+    }
+
+    fn lshr_form(&mut self, a: Term, b: Term) -> Term {
+        let w = self.width(a);
         match self.as_const(b) {
             Some(0) => a,
             Some(k) => {
@@ -711,6 +808,11 @@ impl Terms {
     pub fn ashr(&mut self, a: Term, b: Term) -> Term {
         let w = self.width(a);
         let b = self.amount(w, b);
+        self.noted(w, || Op::Ashr(a, b), |s| s.ashr_form(a, b))
+    }
+
+    fn ashr_form(&mut self, a: Term, b: Term) -> Term {
+        let w = self.width(a);
         match self.as_const(b) {
             Some(0) => a,
             Some(k) => {
@@ -723,6 +825,11 @@ impl Terms {
 
     /// `a / b` unsigned, 0 when `b` is 0.
     pub fn udiv(&mut self, a: Term, b: Term) -> Term {
+        let w = self.width(a);
+        self.noted(w, || Op::UDiv(a, b), |s| s.udiv_form(a, b))
+    }
+
+    fn udiv_form(&mut self, a: Term, b: Term) -> Term {
         let w = self.width(a);
         match (self.as_const(a), self.as_const(b)) {
             (_, Some(0)) => b,
@@ -738,6 +845,11 @@ impl Terms {
 
     /// `a % b` unsigned, `a` when `b` is 0.
     pub fn urem(&mut self, a: Term, b: Term) -> Term {
+        let w = self.width(a);
+        self.noted(w, || Op::URem(a, b), |s| s.urem_form(a, b))
+    }
+
+    fn urem_form(&mut self, a: Term, b: Term) -> Term {
         let w = self.width(a);
         match (self.as_const(a), self.as_const(b)) {
             (_, Some(0)) => a,
@@ -760,6 +872,11 @@ impl Terms {
 
     /// `if c { a } else { b }`.
     pub fn ite(&mut self, c: Term, a: Term, b: Term) -> Term {
+        let w = self.width(a);
+        self.noted(w, || Op::Ite(c, a, b), |s| s.ite_form(c, a, b))
+    }
+
+    fn ite_form(&mut self, c: Term, a: Term, b: Term) -> Term {
         if a == b {
             return a;
         }
@@ -793,6 +910,11 @@ impl Terms {
 
     /// `a == b`.
     pub fn eq(&mut self, a: Term, b: Term) -> Term {
+        let w = 1;
+        self.noted(w, || Op::Eq(a, b), |s| s.eq_form(a, b))
+    }
+
+    fn eq_form(&mut self, a: Term, b: Term) -> Term {
         let w = self.width(a);
         if a == b {
             return self.bool(true);
@@ -857,6 +979,11 @@ impl Terms {
 
     /// `a < b`, unsigned.
     pub fn ult(&mut self, a: Term, b: Term) -> Term {
+        let w = 1;
+        self.noted(w, || Op::Ult(a, b), |s| s.ult_form(a, b))
+    }
+
+    fn ult_form(&mut self, a: Term, b: Term) -> Term {
         let w = self.width(a);
         let ((amin, amax), (bmin, bmax)) = (self.bounds(a), self.bounds(b));
         if a == b || amin >= bmax {
@@ -888,6 +1015,11 @@ impl Terms {
 
     /// `a < b`, signed.
     pub fn slt(&mut self, a: Term, b: Term) -> Term {
+        let w = 1;
+        self.noted(w, || Op::Slt(a, b), |s| s.slt_form(a, b))
+    }
+
+    fn slt_form(&mut self, a: Term, b: Term) -> Term {
         let w = self.width(a);
         let sign = 1u64 << (w - 1);
         if a == b {
