@@ -3,6 +3,7 @@
 
 mod arguments;
 mod commands;
+mod counterexample;
 mod engine;
 mod failure;
 mod figures;

@@ -2,6 +2,7 @@
 //! the solver that found the proof.
 
 use crate::arguments::Common;
+use crate::counterexample::{self, Counterexample};
 use crate::failure::{Answer, Failure};
 use crate::input::{Input, Sidecars};
 use crate::output;
@@ -42,9 +43,10 @@ pub struct Options {
     /// The certificate; `none` to look for a proof anew (default: OUT.proof, if it is there)
     #[arg(long, value_name = "FILE|none")]
     proof: Option<String>,
-    /// Solver: `built-in`, z3, cvc5, or a program that reads SMT-LIB2 on stdin
-    #[arg(long, value_name = "NAME", default_value = "built-in")]
-    solver: String,
+    /// Solver: `built-in`, z3, cvc5, or a program that reads SMT-LIB2 on stdin (default: z3 or cvc5
+    /// when there is one, as a second opinion)
+    #[arg(long, value_name = "NAME")]
+    solver: Option<String>,
     /// Seconds that an external solver gets for one question
     #[arg(long, value_name = "S", default_value_t = 60)]
     timeout: u32,
@@ -64,6 +66,7 @@ struct Finding {
     queries: Option<u64>,
     message: String,
     details: Vec<String>,
+    counterexample: Option<Counterexample>,
 }
 
 impl Options {
@@ -85,17 +88,18 @@ impl Options {
         prover.backend = self.backend()?;
         let finding = match self.certificate(optimized)? {
             Some((path, certificate)) => replay(&path, &certificate, &input, &output, &prover)?,
-            None => search(&input, &output, &prover),
+            None => search(&input, &output, &prover)?,
         };
         finding.print(common, started.elapsed().as_secs_f64());
         Ok(if finding.equal { Answer::Yes } else { Answer::No })
     }
 
     fn backend(&self) -> Result<Backend, Failure> {
-        let backend = match self.solver.as_str() {
+        let second = || ["z3", "cvc5"].into_iter().find(|p| External::new(p, 1).is_available());
+        let backend = match self.solver.as_deref().or_else(second) {
             // More patient than the search: the question is known to have had an answer.
-            "built-in" | "cadical" => Backend::Cadical { conflicts: 1_000_000 },
-            program => {
+            None | Some("built-in" | "cadical") => Backend::Cadical { conflicts: 1_000_000 },
+            Some(program) => {
                 if !External::new(program, 1).is_available() {
                     return Err(Failure::machine(format!("the solver {program} cannot be run"))
                         .help("install it, give its path, or leave --solver out"));
@@ -140,6 +144,7 @@ fn replay(
         queries: None,
         message,
         details: Vec::new(),
+        counterexample: None,
     };
     match certificate.replay(input.program(), output.program(), prover) {
         Ok(replayed) => Ok(Finding {
@@ -152,7 +157,8 @@ fn replay(
     }
 }
 
-fn search(input: &Input, output: &Input, prover: &Prover) -> Finding {
+/// Looks for a proof with the solver in this process, and has it confirmed by the one asked for.
+fn search(input: &Input, output: &Input, prover: &Prover) -> Result<Finding, Failure> {
     let (a, b) = (input.program(), output.program());
     let finding = |equal, message: String| Finding {
         equal,
@@ -161,29 +167,43 @@ fn search(input: &Input, output: &Input, prover: &Prover) -> Finding {
         queries: None,
         message,
         details: Vec::new(),
+        counterexample: None,
     };
-    match compare(a, b, prover) {
-        Comparison::Equal(proven) => Finding {
-            rewrites: proven.applied().len(),
-            ..finding(true, format!("{} does what {} does", output.path, input.path))
-        },
+    let finder = Prover::new(a, ProverOptions::default());
+    Ok(match compare(a, b, &finder) {
+        Comparison::Equal(proven) => {
+            let found = replay("found here", &Certificate::of(a, &proven), input, output, prover)?;
+            let message = match found.equal {
+                true => format!("{} does what {} does", output.path, input.path),
+                false => found.message,
+            };
+            Finding { rewrites: proven.applied().len(), queries: found.queries, ..finding(found.equal, message) }
+        }
         Comparison::OtherShape(why) => finding(false, format!("they cannot be compared: {why}")),
         Comparison::NotShown { function, refusal } => {
             let place = if function.is_empty() { String::new() } else { format!("function {function}: ") };
-            Finding {
-                details: suspects(a, b, prover)
-                    .into_iter()
-                    .map(|(f, witness)| describe(&a.function(f).name, &witness))
-                    .collect(),
-                ..finding(false, format!("it could not be shown that they do the same: {place}{refusal}"))
+            let suspects = suspects(a, b, &finder);
+            match counterexample::find(a, b, &suspects) {
+                Some(found) => Finding {
+                    details: vec![
+                        format!("{} of function {}", found.difference, a.function(found.function).name),
+                        format!("kara run {} {}", input.path, found.options(a)),
+                        format!("kara run {} {}", output.path, found.options(a)),
+                    ],
+                    counterexample: Some(found),
+                    ..finding(false, format!("{} does not do what {} does", output.path, input.path))
+                },
+                None => Finding {
+                    details: suspects.into_iter().map(|(f, w)| describe(&a.function(f).name, &w)).collect(),
+                    ..finding(false, format!("it could not be shown that they do the same: {place}{refusal}"))
+                },
             }
         }
-    }
+    })
 }
 
 /// An input on which the two may differ.
 fn describe(function: &str, witness: &Witness) -> String {
-    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
     let mut out = format!("in {function} {} may differ", witness.what);
     if !witness.packet.is_empty() {
         out += &format!(", on the packet {}", hex(&witness.packet));
@@ -211,6 +231,11 @@ impl Finding {
                 "queries": self.queries,
                 "message": self.message,
                 "details": self.details,
+                "counterexample": self.counterexample.as_ref().map(|c| json!({
+                    "packet": hex(&c.packet),
+                    "maps": c.maps.iter().map(|(m, k, v)| json!({"map": m, "key": hex(k), "value": hex(v)})).collect::<Vec<_>>(),
+                    "difference": c.difference,
+                })),
             }));
             return;
         }
@@ -221,4 +246,8 @@ impl Finding {
         eprintln!("{} ({} rewrites{queries}, {seconds:.2} s)", self.message, self.rewrites);
         self.details.iter().for_each(|d| eprintln!("  {d}"));
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
