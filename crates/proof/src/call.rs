@@ -181,6 +181,8 @@ impl CallModel {
                 Arg::Opaque => model.accesses.push(access(None, Mode::ReadWrite)),
             }
         }
+        // What was written behind an argument would be missed.
+        model.droppable &= model.accesses.iter().all(|a| a.mode == Mode::Read);
         model
     }
 }
