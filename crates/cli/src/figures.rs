@@ -4,7 +4,7 @@ use crate::input::reachable;
 use crate::judge::Loaded;
 use karakoram_bpf::effects;
 use karakoram_bpf::insn::{AluOp, Callee, FuncId, Imm64, Insn, Operand, Reg, Width};
-use karakoram_bpf::program::{Function, Program};
+use karakoram_bpf::program::{Entry, Function, Program};
 use serde::Serialize;
 
 /// Figures of one program with all functions that it needs; `None` where not known.
@@ -104,6 +104,14 @@ fn stack_of(function: &Function) -> u32 {
         }
     }
     lowest.unsigned_abs().min(512) as u32
+}
+
+/// What a function is, for reports: its hook, or `subprogram`.
+pub fn kind(function: &Function) -> String {
+    match function.entry {
+        Entry::Hook(hook) => hook.name(),
+        Entry::Subprogram { .. } => "subprogram".to_string(),
+    }
 }
 
 #[cfg(test)]

@@ -43,8 +43,11 @@ struct Step {
     rule: String,
     entry: usize,
     window: Vec<Range<usize>>,
-    edits: Vec<(Range<usize>, Vec<(u32, String)>)>,
+    edits: Vec<(Range<usize>, Lines)>,
 }
+
+/// Identities and instructions of an edit.
+type Lines = Vec<(u32, String)>;
 
 /// Why a certificate does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -330,7 +333,7 @@ impl<'a, I: Iterator<Item = (usize, &'a str)>> Parser<'a, I> {
         Ok((entry, window))
     }
 
-    fn nodes(&mut self) -> Result<Vec<(u32, String)>, CertificateError> {
+    fn nodes(&mut self) -> Result<Lines, CertificateError> {
         let mut nodes = Vec::new();
         while self.lines.peek().is_some_and(|(_, l)| l.starts_with("  @")) {
             let text = self.expect("  @")?;

@@ -64,7 +64,7 @@ pub fn check(
 /// The same edits with the whole function as window.
 fn of_whole_function(program: &Program, rewrite: &Rewrite) -> Rewrite {
     let n = program.function(rewrite.function).nodes.len();
-    Rewrite { entry: 0, window: vec![0..n], ..rewrite.clone() }
+    Rewrite { entry: 0, window: std::iter::once(0..n).collect(), ..rewrite.clone() }
 }
 
 /// Runs both sides of a rewrite.

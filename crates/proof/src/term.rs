@@ -670,7 +670,7 @@ impl Terms {
         if self.complement(a) == Some(b) || self.complement(b) == Some(a) {
             return self.constant(w, 0);
         }
-        self.bitwise(a, b, Terms::and, |a, b| Op::And(a, b))
+        self.bitwise(a, b, Terms::and, Op::And)
     }
 
     /// `a | b`.
@@ -702,7 +702,7 @@ impl Terms {
         if self.complement(a) == Some(b) || self.complement(b) == Some(a) {
             return self.constant(w, u64::MAX);
         }
-        self.bitwise(a, b, Terms::or, |a, b| Op::Or(a, b))
+        self.bitwise(a, b, Terms::or, Op::Or)
     }
 
     /// `a ^ b`.
@@ -728,7 +728,7 @@ impl Terms {
                 return self.xor(x, k);
             }
         }
-        self.bitwise(a, b, Terms::xor, |a, b| Op::Xor(a, b))
+        self.bitwise(a, b, Terms::xor, Op::Xor)
     }
 
     /// Where concatenations meet, works piece by piece; constants stay on the right.

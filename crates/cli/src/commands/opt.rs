@@ -3,7 +3,7 @@
 use crate::arguments::Common;
 use crate::engine::{self, Settings};
 use crate::failure::{Answer, Failure};
-use crate::figures::Figures;
+use crate::figures::{self, Figures};
 use crate::input::{Form, Input, Sidecars, reachable};
 use crate::interrupt;
 use crate::judge::{self, Kernel, Loaded, Refused, Runs, TypeOption};
@@ -11,7 +11,7 @@ use crate::output::{self, Artefact};
 use crate::report::{ProgramReport, Report, Verdict};
 use crate::takeback::Ledger;
 use karakoram_bpf::insn::FuncId;
-use karakoram_bpf::program::{Entry, Program};
+use karakoram_bpf::program::Program;
 use karakoram_bpf::text::{self, Format, asm};
 use karakoram_elf::Object;
 use karakoram_optimize::Level;
@@ -455,10 +455,7 @@ impl<'a> Work<'a> {
         ProgramReport {
             name: function.name.clone(),
             section: function.section.clone(),
-            kind: match function.entry {
-                Entry::Hook(hook) => hook.name(),
-                Entry::Subprogram { .. } => "subprogram".to_string(),
-            },
+            kind: figures::kind(function),
             before: judgement.before,
             after: judgement.after,
             rewrites,

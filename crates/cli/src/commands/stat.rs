@@ -2,7 +2,7 @@
 
 use crate::arguments::Common;
 use crate::failure::{Answer, Failure};
-use crate::figures::Figures;
+use crate::figures::{self, Figures};
 use crate::input::{Input, Sidecars};
 use crate::judge::{Kernel, Refused, TypeOption};
 use crate::output;
@@ -96,6 +96,8 @@ fn condition(text: &str) -> Result<Condition, String> {
 /// Figures of one program of one file.
 struct Row {
     program: String,
+    section: String,
+    kind: String,
     values: Map<String, Value>,
     note: Option<String>,
 }
@@ -184,6 +186,18 @@ impl Options {
             let mut object = row.values.clone();
             object.insert("prog_name".into(), row.program.clone().into());
             object.insert("note".into(), row.note.clone().into());
+            // The same figures under the names that `kara opt --json` has for them.
+            object.insert("name".into(), row.program.clone().into());
+            object.insert("section".into(), row.section.clone().into());
+            object.insert("type".into(), row.kind.clone().into());
+            for (ours, stat) in [
+                ("slots", "prog_size"),
+                ("stack_bytes", "stack"),
+                ("jited_bytes", "prog_size_jited"),
+                ("verified_insns", "total_insns"),
+            ] {
+                object.insert(ours.into(), row.values.get(stat).cloned().unwrap_or_default());
+            }
             Value::from(object)
         };
         let mut out = json!({
@@ -267,7 +281,14 @@ fn row(input: &Input, entry: FuncId, kernel: Option<&Kernel>) -> Row {
     values.insert("stack".into(), figures.stack_bytes.into());
     values.insert("total_insns".into(), figures.verified_insns.into());
     values.insert("prog_size_jited".into(), figures.jited_bytes.into());
-    Row { program: program.function(entry).name.clone(), values, note }
+    let function = program.function(entry);
+    Row {
+        program: function.name.clone(),
+        section: function.section.clone(),
+        kind: figures::kind(function),
+        values,
+        note,
+    }
 }
 
 /// Programs of the same name side by side.
