@@ -30,6 +30,7 @@ fn main() {
             "-v" => verbose = true,
             "-x" => options.explain = true,
             "-O1" => options.level = Level::O1,
+            "-O2" => options.level = Level::O2,
             "-O3" => options.level = Level::O3,
             "-s" => {
                 options.skip.insert(arguments.next().expect("-s RULE"));

@@ -10,6 +10,7 @@ pub mod notes;
 pub mod passes;
 pub mod pipeline;
 pub mod proposal;
+pub mod trial;
 pub mod webs;
 mod window;
 

@@ -41,9 +41,7 @@ pub fn key(context: &Context, rewrite: &Rewrite) -> u64 {
         for next in &context.facts.flow.successors[p] {
             if !rewrite.contains(*next) {
                 context.facts.live[*next].hash(&mut h);
-                for offset in (-512..0).filter(|o| context.facts.live_stack[*next].contains(*o)) {
-                    offset.hash(&mut h);
-                }
+                context.facts.live_stack[*next].hash(&mut h);
             }
         }
     }

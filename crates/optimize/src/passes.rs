@@ -78,5 +78,6 @@ pub const ALL: &[Pass] = &[
     pass("copies", Level::O1, Stage::SECOND, 1, copies::propose),
     pass("tails", Level::O2, Stage::SECOND, 0, tails::propose),
     pass("deletion", Level::O2, Stage::LAST, 2, deletion::propose),
+    pass("deletion", Level::O3, Stage::LAST, 2, deletion::propose_all),
     pass("deletion", Level::O3, Stage::LAST, 1, deletion::propose_pairs),
 ];

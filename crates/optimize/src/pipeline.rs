@@ -9,14 +9,17 @@ use crate::passes::{self, Pass, Stage};
 use crate::proposal::Proposal;
 use crate::search::{self, Budget, SearchOptions};
 use crate::window;
-use karakoram_bpf::insn::{FuncId, InsnId};
-use karakoram_bpf::program::Program;
+use karakoram_bpf::insn::{FuncId, Insn, InsnId};
+use karakoram_bpf::program::{Function, Program};
 use karakoram_proof::ProverOptions;
 use karakoram_proof::apply::{Proven, Prover};
 use karakoram_proof::facts::Facts;
 use karakoram_proof::refusal::Refusal;
 use karakoram_proof::rewrite::Rewrite;
+use karakoram_proof::solver::Backend;
+use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -144,6 +147,8 @@ pub struct Outcome {
 /// Makes a program better.
 pub fn optimize(program: Program, options: &Options, progress: &mut dyn FnMut(Progress)) -> Outcome {
     let prover = Prover::new(&program, options.prover);
+    let mut quick = Prover::new(&program, options.prover);
+    quick.backend = Backend::Cadical { conflicts: search_conflicts(options.level) };
     let notes = notes::barriers(&program);
     let instructions: usize = program.functions.iter().map(|f| f.nodes.len()).sum();
     let effort = options.effort.unwrap_or(20_000 + instructions as u64 / 2);
@@ -154,12 +159,16 @@ pub fn optimize(program: Program, options: &Options, progress: &mut dyn FnMut(Pr
             .map(|f| FunctionStats { name: f.name.clone(), before: Cost::of_function(f), ..Default::default() })
             .collect(),
         prover,
+        quick,
         options,
         memo: Memo::default(),
         refused: Vec::new(),
         judged: 0,
         effort,
         is_partial: false,
+        is_cut_short: false,
+        budget: Budget { interrupted: options.interrupted, ..Budget::new(0, 0) },
+        given_up: HashMap::new(),
         proven: Proven::input(program),
     };
     for i in 0..run.functions.len() {
@@ -178,12 +187,39 @@ pub fn optimize(program: Program, options: &Options, progress: &mut dyn FnMut(Pr
         notes,
         refused: run.refused,
         judged: run.judged,
-        is_partial: run.is_partial,
+        is_partial: run.is_partial || run.is_cut_short,
     }
+}
+
+/// Rounds times instructions of one function, and how many rounds that may be.
+const ROUND_WORK: u64 = 2_000_000;
+const MIN_ROUNDS: u64 = 12;
+const MAX_ROUNDS: u64 = 10_000;
+
+/// Refusals of one kind of proposal in one function before no more of that kind are judged; for each
+/// success half as many more.
+const MAX_REFUSALS: usize = 64;
+
+/// A rule and the sort of instruction it is about.
+type Shape = (String, u64);
+
+/// Candidates and questions of the search in a function of that length.
+fn search_work(level: Level, length: u64) -> (u64, u64) {
+    match level {
+        Level::O3 => (length * 100_000, 1_000 + length * 4),
+        _ => ((length * 3_000).min(1_500_000), (100 + length / 4).min(500)),
+    }
+}
+
+/// Conflicts after which the search takes a question for too hard.
+fn search_conflicts(level: Level) -> i32 {
+    if level == Level::O3 { 1_000 } else { 100 }
 }
 
 struct Run<'a> {
     prover: Prover,
+    /// Gives up sooner, for the many questions of the search.
+    quick: Prover,
     options: &'a Options<'a>,
     proven: Proven,
     functions: Vec<FunctionStats>,
@@ -192,6 +228,12 @@ struct Run<'a> {
     judged: u64,
     effort: u64,
     is_partial: bool,
+    /// Whether rounds ran out somewhere.
+    is_cut_short: bool,
+    /// What is left for the search, and what it knows already.
+    budget: Budget<'a>,
+    /// Refusals and successes by shape, in the function at hand.
+    given_up: HashMap<Shape, (usize, usize)>,
 }
 
 /// The instructions around the slots that may be changed.
@@ -204,22 +246,45 @@ struct Fence {
 impl Run<'_> {
     fn function(&mut self, f: FuncId, progress: &mut dyn FnMut(Progress)) {
         let fence = self.options.window.map(|w| fence(self.proven.program(), &w));
+        let length = self.proven.program().function(f).nodes.len() as u64;
+        let (candidates, questions) = search_work(self.options.level, length);
+        self.budget.candidates = candidates;
+        self.budget.judgements = questions;
+        self.given_up.clear();
         let mut stage = Stage::FIRST;
-        // Each applied rewrite lowers the cost, so this ends; the bound is a belt.
-        for _ in 0..10_000 {
+        let mut facts = None;
+        let mut is_changed = false;
+        // Each applied rewrite lowers the cost, so this ends; the bound is about time.
+        let rounds = (ROUND_WORK / length.max(1)).clamp(MIN_ROUNDS, MAX_ROUNDS);
+        for _ in 0..rounds {
             if self.is_done() {
                 return;
             }
-            let facts = self.prover.facts(self.proven.program(), f);
-            let applied = self.round(f, &facts, stage, fence);
+            let known = facts.get_or_insert_with(|| self.prover.facts(self.proven.program(), f));
+            let applied = self.round(f, known, stage, fence);
             self.functions[f.0 as usize].rounds += 1;
             progress(Progress::Round { function: f, slots: self.proven.program().function(f).slots(), applied });
-            match (applied, stage.next()) {
-                (0, Some(next)) => stage = next,
-                (0, None) => return,
-                _ => stage = Stage::FIRST,
+            if applied > 0 {
+                facts = None;
+                is_changed |= stage > Stage::FIRST;
+                continue;
             }
+            stage = match stage.next() {
+                Some(next) => next,
+                None if is_changed => {
+                    is_changed = false;
+                    Stage::FIRST
+                }
+                None => return,
+            };
         }
+        self.is_cut_short = true;
+    }
+
+    /// Whether proposals of that shape were refused so often that more of them are a waste.
+    fn is_hopeless(&self, shape: &Shape, more: usize) -> bool {
+        let (refused, accepted) = self.given_up.get(shape).copied().unwrap_or_default();
+        refused + more >= MAX_REFUSALS + MAX_REFUSALS / 2 * accepted
     }
 
     fn is_done(&mut self) -> bool {
@@ -246,6 +311,7 @@ impl Run<'_> {
         }
         let saved: Vec<i64> = batch.iter().map(|r| r.saved_slots(self.proven.program().function(f))).collect();
         let rules: Vec<String> = batch.iter().map(|r| r.rule.clone()).collect();
+        let shapes: Vec<Shape> = batch.iter().map(|r| shape(self.proven.program().function(f), r)).collect();
         let before = self.proven.applied().len();
         let texts: Vec<String> = match self.options.explain {
             true => batch.iter().map(|r| explain::rewrite(self.proven.program(), r)).collect(),
@@ -255,6 +321,11 @@ impl Run<'_> {
         let stats = &mut self.functions[f.0 as usize].rules;
         for (i, (((verdict, rule), key), saved)) in verdicts.iter().zip(rules).zip(keys).zip(saved).enumerate() {
             let Some(verdict) = verdict else { continue };
+            let tally = self.given_up.entry(shapes[i].clone()).or_default();
+            match verdict {
+                Ok(_) => tally.1 += 1,
+                Err(why) => tally.0 += is_costly(why) as usize,
+            }
             let entry = stats.entry(rule).or_default();
             entry.judged += 1;
             match verdict {
@@ -328,10 +399,19 @@ impl Run<'_> {
         }
         proposals.sort_by_key(|(growth, ..)| *growth);
         let (mut batch, mut keys) = (Vec::new(), Vec::new());
+        let mut more: HashMap<Shape, usize> = HashMap::new();
         for (_, pass, proposal) in &proposals {
+            let shape = (proposal.rule.to_string(), sort(context.insn(proposal.edits[0].at.start)));
+            // What is rarely right is only tried a few at a time.
+            let waiting = more.get(&shape).copied().unwrap_or(0);
+            let waiting = if stage > Stage::FIRST { waiting } else { waiting / 8 };
+            if self.is_hopeless(&shape, waiting) {
+                continue;
+            }
             for rewrite in window::rewrites(&context, proposal, pass.extensions) {
                 let key = memo::key(&context, &rewrite);
                 if !self.memo.contains(key) {
+                    *more.entry(shape.clone()).or_insert(0) += 1;
                     batch.push(rewrite);
                     keys.push(key);
                 }
@@ -342,16 +422,18 @@ impl Run<'_> {
 
     /// What the window search finds; its proposals were judged once already.
     fn search(&mut self, f: FuncId, facts: &Facts, fence: Option<Fence>) -> Vec<Rewrite> {
-        if self.options.level < Level::O3 || self.is_skipped(search::RULE) {
+        if self.options.level < Level::O2 || self.is_skipped(search::RULE) || self.budget.is_over() {
             return Vec::new();
         }
-        let left = self.effort - self.judged.min(self.effort);
-        let mut budget = Budget { interrupted: self.options.interrupted, ..Budget::new(left * 1_000, left) };
         let program = self.proven.program();
         let within = fence.map(|w| within(&facts.flow.positions, facts.before.len(), w));
-        let options = SearchOptions { within, ..SearchOptions::default() };
-        let found = search::propose(program, f, facts, &self.prover, &mut budget, &options);
-        self.judged += left - budget.judgements;
+        let mut options = SearchOptions { within, ..SearchOptions::default() };
+        if self.options.level < Level::O3 {
+            (options.candidates_per_window, options.judgements_per_window) = (4_000, 2);
+        }
+        let before = self.budget.judgements;
+        let found = search::propose(program, f, facts, &self.quick, &mut self.budget, &options);
+        self.judged += before - self.budget.judgements;
         found
     }
 
@@ -375,6 +457,31 @@ fn fence(program: &Program, window: &SlotWindow) -> Fence {
 fn within(positions: &HashMap<InsnId, usize>, length: usize, fence: Fence) -> Range<usize> {
     let at = |id: Option<InsnId>| id.and_then(|id| positions.get(&id).copied());
     at(fence.before).map_or(0, |p| p + 1)..at(fence.after).unwrap_or(length)
+}
+
+/// Whether it took more than a look to refuse it.
+fn is_costly(refusal: &Refusal) -> bool {
+    matches!(refusal, Refusal::TooLarge(_) | Refusal::Unsafe(_) | Refusal::Different(_) | Refusal::Undecided(_))
+}
+
+/// What is counted together: rule and the first instruction that is replaced.
+fn shape(function: &Function, rewrite: &Rewrite) -> Shape {
+    let first = rewrite.edits.first().and_then(|e| function.nodes.get(e.at.start));
+    (rewrite.rule.clone(), first.map_or(0, |n| sort(&n.insn)))
+}
+
+/// A number for the sort of an instruction: what it does, not to which registers.
+fn sort(insn: &Insn) -> u64 {
+    let mut h = DefaultHasher::new();
+    std::mem::discriminant(insn).hash(&mut h);
+    match insn {
+        Insn::Alu { width, op, src, .. } => (width, op, std::mem::discriminant(src)).hash(&mut h),
+        Insn::Mov { width, src, .. } => (width, std::mem::discriminant(src)).hash(&mut h),
+        Insn::Load { size, .. } => size.hash(&mut h),
+        Insn::Store { size, src, .. } => (size, std::mem::discriminant(src)).hash(&mut h),
+        _ => {}
+    }
+    h.finish()
 }
 
 fn kind(refusal: &Refusal) -> &'static str {

@@ -9,7 +9,7 @@
 //! ```
 
 use karakoram_bpf::text::asm;
-use karakoram_optimize::{Options, Outcome, optimize, passes};
+use karakoram_optimize::{Level, Options, Outcome, optimize, passes};
 
 struct Case {
     name: String,
@@ -51,7 +51,10 @@ fn run(case: &Case) -> Result<(String, Outcome), String> {
     let program = asm::parse(&case.given).map_err(|e| format!("does not parse: {e}"))?;
     let family = case.name.split('/').next().unwrap_or("");
     let skip = passes::ALL.iter().map(|p| p.name).filter(|n| family != "all" && *n != family);
-    let options = Options { skip: skip.map(str::to_string).collect(), explain: true, ..Options::default() };
+    let skip = skip.chain((family != "search").then_some("search")).map(str::to_string).collect();
+    // What is only tried at the highest level is refused there for the same reasons.
+    let level = if family == "deletion" { Level::O3 } else { Level::default() };
+    let options = Options { skip, level, explain: true, ..Options::default() };
     if family != "all" && !passes::ALL.iter().any(|p| p.name == family) {
         return Err(format!("there is no pass {family}"));
     }

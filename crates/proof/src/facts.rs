@@ -204,7 +204,7 @@ impl State {
 }
 
 /// A set of stack bytes: bit `i` is the byte at offset `i - 512`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct StackBytes([u64; 8]);
 
 impl StackBytes {
@@ -815,11 +815,35 @@ fn substitute(state: &mut State, reg: Reg, was: &Fact, mut learn: impl FnMut(&mu
     });
 }
 
+/// `Range::widen`, but of fixed bits too many are given up at a time, up to the next usual width: a
+/// counter loses them one by one, and each takes another walk through its loop.
+fn widened(old: &Range, new: &Range) -> Range {
+    let wide = old.widen(new);
+    let lost = (old.zeros & !wide.zeros) | (old.ones & !wide.ones);
+    if lost == 0 {
+        return wide;
+    }
+    let highest = 64 - lost.leading_zeros();
+    let end = [8, 16, 32].into_iter().find(|width| highest <= *width).unwrap_or(64);
+    let given_up = (u64::MAX >> (64 - end)) & (u64::MAX << lost.trailing_zeros());
+    let weaker = Range {
+        zeros: wide.zeros & !given_up,
+        ones: wide.ones & !given_up,
+        min: wide.min & !given_up,
+        max: wide.max | given_up,
+        smin: if new.smin < old.smin { i64::MIN } else { wide.smin },
+        smax: if new.smax > old.smax { i64::MAX } else { wide.smax },
+    };
+    weaker.meet(&Range::FULL)
+}
+
 /// The state at a join: what both sides agree on. Locations that hold equal values on both sides
 /// still do afterwards.
 fn join(old: &State, new: &State, position: usize, visits: usize) -> State {
     let mut joined = State { regs: [Fact::UNINIT; Reg::COUNT], stack: Rc::default() };
-    let mut groups: HashMap<(Option<Root>, Option<Root>, u64), (Root, u64)> = HashMap::new();
+    // Roots on both sides and the distance of their deltas, to the new root and the delta it stands for.
+    type Group = (Option<Root>, Option<Root>, u64);
+    let mut groups: HashMap<Group, (Root, u64)> = HashMap::new();
     let mut locations: Vec<(Location, Fact, Fact)> =
         Reg::all().map(|r| (Location::Reg(r), old.regs[r.index()], new.regs[r.index()])).collect();
     for ((o, s), f) in old.stack.iter() {
@@ -856,7 +880,7 @@ fn join(old: &State, new: &State, position: usize, visits: usize) -> State {
         let range = match (numeric(&a) && numeric(&b), visits > WIDEN_AFTER) {
             (false, _) => Range::FULL,
             (true, false) => a.range.join(&b.range),
-            (true, true) => a.range.widen(&b.range),
+            (true, true) => widened(&a.range, &b.range),
         };
         let (root, delta) = if a.root == b.root && a.delta == b.delta {
             (a.root, a.delta)

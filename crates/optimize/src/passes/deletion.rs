@@ -1,14 +1,27 @@
 //! Tries to leave out each instruction, and each pair of neighbours, and lets the prover decide.
+//! What certainly changes something is only tried at the highest level: a window ends where its edit
+//! ends, so it can only go for reasons that lie further up than its block.
 
 use crate::context::Context;
 use crate::proposal::{Proposal, edits};
+use crate::trial;
 use karakoram_bpf::insn::Insn;
 
-/// Each instruction.
+/// Each instruction that nothing speaks for.
 pub(super) fn propose(context: &Context, out: &mut Vec<Proposal>) {
-    for p in (0..context.len()).filter(|p| may_go(context, *p)) {
-        out.push(Proposal::new("deletion/one", edits(vec![(p, None)])));
-    }
+    out.extend(singles(context, false));
+}
+
+/// Each other instruction.
+pub(super) fn propose_all(context: &Context, out: &mut Vec<Proposal>) {
+    out.extend(singles(context, true));
+}
+
+fn singles<'c>(context: &'c Context, effective: bool) -> impl Iterator<Item = Proposal> + 'c {
+    let needed = trial::effective(context);
+    let is_needed = move |p: usize| needed[p] || matches!(context.insn(p), Insn::Branch { .. });
+    let chosen = (0..context.len()).filter(move |p| is_needed(*p) == effective && may_go(context, *p));
+    chosen.map(|p| Proposal::new("deletion/one", edits(vec![(p, None)])))
 }
 
 /// Each pair.
