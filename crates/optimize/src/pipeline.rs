@@ -207,7 +207,7 @@ type Shape = (String, u64);
 fn search_work(level: Level, length: u64) -> (u64, u64) {
     match level {
         Level::O3 => (length * 100_000, 1_000 + length * 4),
-        _ => ((length * 3_000).min(1_500_000), (100 + length / 4).min(500)),
+        _ => ((length * 3_000).min(3_000_000), (100 + length / 4).min(1_500)),
     }
 }
 

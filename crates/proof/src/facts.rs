@@ -383,12 +383,14 @@ impl Analysis<'_> {
             visits[block] += 1;
             self.state = entries[block].clone().expect("pending blocks have a state");
             let range = self.flow.blocks[block].clone();
-            let mut edges = Vec::new();
-            for position in range.clone() {
+            for position in range.start..range.end - 1 {
                 self.touched.clear();
-                edges = self.advance(position);
+                self.advance(position);
             }
-            for (target, state) in edges {
+            self.touched.clear();
+            let last = range.end - 1;
+            self.advance(last);
+            for (target, state) in self.edges(last) {
                 let to = self.flow.block_of[target];
                 let merged = match &entries[to] {
                     None => state,
@@ -403,43 +405,34 @@ impl Analysis<'_> {
         entries
     }
 
-    /// Executes the instruction at `position` on `self.state`; returns the edges out of it. The
-    /// state left in `self.state` is the one for falling through.
-    fn advance(&mut self, position: usize) -> Vec<(usize, State)> {
+    /// Executes the instruction at `position` on `self.state`, as if it fell through.
+    fn advance(&mut self, position: usize) {
         self.here = position;
         let insn = self.program.function(self.function).nodes[position].insn;
         if self.program.function(self.function).nodes[position].patched_at_load {
-            self.patched(&insn);
-            return self.edges(position);
+            return self.patched(&insn);
         }
         let Ok(flow) = semantics::step(self, &insn);
-        match flow {
-            semantics::Flow::Call(callee) => self.call(callee),
-            semantics::Flow::Branch(..) => {
-                let next = &self.flow.successors[position];
-                let target = insn.target().map(|t| self.flow.positions[t]);
-                let mut edges = Vec::new();
-                for to in next {
-                    // A branch to the next instruction leaves no trace of its outcome.
-                    let both = next.len() == 1;
-                    let state = match both {
-                        true => Some(self.state.clone()),
-                        false => refined(&self.state, &insn, Some(*to) == target),
-                    };
-                    edges.extend(state.map(|s| (*to, s)));
-                }
-                return edges;
-            }
-            _ => {}
+        if let semantics::Flow::Call(callee) = flow {
+            self.call(callee);
         }
         if matches!(insn, Insn::LegacyLoad { .. }) {
             RegSet::ARGUMENTS.iter().for_each(|r| self.state.regs[r.index()] = Fact::UNINIT);
         }
-        self.edges(position)
     }
 
+    /// The edges out of the instruction at `position`, which was just executed.
     fn edges(&self, position: usize) -> Vec<(usize, State)> {
-        self.flow.successors[position].iter().map(|to| (*to, self.state.clone())).collect()
+        let node = &self.program.function(self.function).nodes[position];
+        let next = &self.flow.successors[position];
+        // A branch to the next instruction leaves no trace of its outcome.
+        let is_decided = matches!(node.insn, Insn::Branch { .. }) && !node.patched_at_load && next.len() > 1;
+        if !is_decided {
+            return next.iter().map(|to| (*to, self.state.clone())).collect();
+        }
+        let target = node.insn.target().map(|t| self.flow.positions[t]);
+        let outcome = |to: &usize| Some((*to, refined(&self.state, &node.insn, Some(*to) == target)?));
+        next.iter().filter_map(outcome).collect()
     }
 
     /// An instruction whose constants the loader may change: what it writes is not known.
