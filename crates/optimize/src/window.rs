@@ -14,6 +14,9 @@ const MAX_WINDOW: usize = 400;
 const MAX_PATHS: usize = 64;
 const MAX_PATHS_EXTENDED: usize = 16;
 
+/// Most instructions on all paths of a window together.
+const MAX_STEPS: usize = 2_000;
+
 /// How far windows are extended backwards at most, in blocks.
 const MAX_EXTENSION: usize = 6;
 
@@ -25,7 +28,8 @@ pub fn rewrites(context: &Context, proposal: &Proposal, extensions: usize) -> Ve
             && tried.last() != Some(&rewrite)
         {
             let limit = if start == proposal.from { MAX_PATHS } else { MAX_PATHS_EXTENDED };
-            if paths(context, &rewrite) > limit {
+            let paths = paths(context, &rewrite);
+            if paths > limit || paths * rewrite.size() > MAX_STEPS {
                 break;
             }
             tried.push(rewrite);
