@@ -6,6 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::program::Program;
 use karakoram_optimize::pipeline::SlotWindow;
+use karakoram_optimize::search::McmcOptions;
 use karakoram_optimize::{Level, Options, Outcome, Progress, optimize};
 use karakoram_proof::ProverOptions;
 use karakoram_proof::apply::{Applied, Proven, Prover};
@@ -29,6 +30,10 @@ pub struct Settings {
     pub stop_after: Option<usize>,
     /// How the prover models memory.
     pub prover: ProverOptions,
+    /// K2's Markov chain, when asked for.
+    pub walk: Option<McmcOptions>,
+    /// Seed of the search.
+    pub seed: u64,
     /// Whether to show progress.
     pub quiet: bool,
 }
@@ -44,6 +49,8 @@ pub fn run(program: &Program, settings: &Settings) -> Outcome {
         stop_after: settings.stop_after,
         interrupted: Some(interrupt::flag()),
         prover: settings.prover,
+        walk: settings.walk.clone(),
+        seed: settings.seed,
         ..Options::default()
     };
     let bar = progress_bar(settings.quiet);

@@ -44,7 +44,8 @@ fn main() {
             _ => files.push(a),
         }
     }
-    let mut rules: BTreeMap<String, (usize, usize, i64, BTreeMap<&'static str, usize>)> = BTreeMap::new();
+    type Worth = (usize, usize, i64, BTreeMap<&'static str, usize>);
+    let mut rules: BTreeMap<String, Worth> = BTreeMap::new();
     let (mut before, mut after) = (0, 0);
     for file in files {
         let program = match read(&file) {

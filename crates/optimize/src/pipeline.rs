@@ -7,7 +7,7 @@ use crate::memo::{self, Memo};
 use crate::notes;
 use crate::passes::{self, Pass, Stage};
 use crate::proposal::Proposal;
-use crate::search::{self, Budget, SearchOptions};
+use crate::search::{self, Budget, McmcOptions, SearchOptions};
 use crate::window;
 use karakoram_bpf::insn::{FuncId, Insn, InsnId};
 use karakoram_bpf::program::{Function, Program};
@@ -70,6 +70,10 @@ pub struct Options<'a> {
     pub explain: bool,
     /// Memory-model optimizations of the prover.
     pub prover: ProverOptions,
+    /// Also walk as K2 does, where nothing else finds anything.
+    pub walk: Option<McmcOptions>,
+    /// Seed of the search.
+    pub seed: u64,
 }
 
 /// News for whoever waits.
@@ -428,11 +432,15 @@ impl Run<'_> {
         let program = self.proven.program();
         let within = fence.map(|w| within(&facts.flow.positions, facts.before.len(), w));
         let mut options = SearchOptions { within, ..SearchOptions::default() };
+        options.seed = options.seed.wrapping_add(self.options.seed);
         if self.options.level < Level::O3 {
             (options.candidates_per_window, options.judgements_per_window) = (4_000, 2);
         }
         let before = self.budget.judgements;
-        let found = search::propose(program, f, facts, &self.quick, &mut self.budget, &options);
+        let mut found = search::propose(program, f, facts, &self.quick, &mut self.budget, &options);
+        if let (true, Some(walk)) = (found.is_empty(), &self.options.walk) {
+            found = search::walk(program, f, facts, &self.quick, &mut self.budget, &options, walk);
+        }
         self.judged += before - self.budget.judgements;
         found
     }

@@ -312,7 +312,7 @@ mod tests {
         let mut seed = 0x1234_5678_9abc_def1;
         for _ in 0..60_000 {
             let ((a, xs), (b, ys)) = (set(&mut seed), set(&mut seed));
-            let width = if next(&mut seed) % 2 == 0 { Width::W32 } else { Width::W64 };
+            let width = if next(&mut seed) & 1 == 0 { Width::W32 } else { Width::W64 };
             let op =
                 [Add, Sub, Mul, Div, SDiv, Mod, SMod, Or, And, Xor, Lsh, Rsh, Arsh][(next(&mut seed) % 13) as usize];
             let cond = [Eq, Ne, Gt, Ge, Lt, Le, Set, SGt, SGe, SLt, SLe][(next(&mut seed) % 11) as usize];

@@ -206,6 +206,8 @@ pub struct Symbols<'a> {
     /// Which optimizations of the memory model are on.
     pub options: ProverOptions,
     entry_regs: Option<[Option<Term>; Reg::COUNT]>,
+    /// Stores looked at so far.
+    work: u64,
     regions: HashMap<u32, Region>,
     region_memo: HashMap<Term, Option<Region>>,
     roots: HashMap<Root, Term>,
@@ -235,6 +237,7 @@ impl<'a> Symbols<'a> {
             arguments,
             options,
             entry_regs: None,
+            work: 0,
             regions: HashMap::new(),
             region_memo: HashMap::new(),
             roots: HashMap::new(),
@@ -597,6 +600,10 @@ impl<'a> Symbols<'a> {
         address: Term,
     ) -> Result<Term, Refusal> {
         for (i, w) in writes.iter().enumerate().rev() {
+            self.work += 1;
+            if self.work > MAX_WORK {
+                return Err(Refusal::TooLarge("memory accesses"));
+            }
             if !self.is_same_table(w.region, region) {
                 continue;
             }
@@ -658,6 +665,9 @@ pub trait Code {
 
 /// Limits of one check.
 pub const MAX_PATHS: usize = 96;
+
+/// Most stores that the loads of one check may look at; ordinary windows need some thousands.
+const MAX_WORK: u64 = 50_000;
 
 /// All runs from `from` to the exits of the window. `dropped` are calls that the other program does
 /// not have and that may be dropped: they are not events.

@@ -16,6 +16,7 @@ use karakoram_bpf::text::{self, Format, asm};
 use karakoram_elf::Object;
 use karakoram_optimize::Level;
 use karakoram_optimize::pipeline::{FunctionStats, SlotWindow};
+use karakoram_optimize::search::McmcOptions;
 use karakoram_proof::ProverOptions;
 use karakoram_proof::apply::Proven;
 use karakoram_proof::certificate::Certificate;
@@ -81,7 +82,10 @@ pub struct Options {
     /// Also write the next K-1 smallest programs on the way, as OUT.1, OUT.2, ...
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100), hide_short_help = true, help_heading = "Search")]
     top: u32,
-    /// Seed of the packets
+    /// Also search by K2's Markov chain: LIST is name=value,... with K2's names, `n` iterations
+    #[arg(long, value_name = "LIST", num_args = 0..=1, default_missing_value = "", hide_short_help = true, help_heading = "Search")]
+    walk: Option<McmcOptions>,
+    /// Seed of the search and of the packets
     #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true, help_heading = "Search")]
     seed: u64,
     /// Threads, as a limit (this version uses one); the result is the same with any number
@@ -216,6 +220,9 @@ impl Options {
                 offsets: off(Model::Offsets),
                 windows: off(Model::Windows),
             },
+            walk: self.walk.clone(),
+            // 1 is the default of the packets' seed and the search's own.
+            seed: self.seed.wrapping_sub(1),
             quiet: common.quiet || common.json,
         })
     }

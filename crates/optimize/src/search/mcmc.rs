@@ -81,6 +81,45 @@ impl McmcOptions {
     }
 }
 
+impl std::str::FromStr for McmcOptions {
+    type Err = String;
+
+    /// `name=value,...` with K2's names (`n` is the number of iterations), on top of what K2's
+    /// walk-throughs use.
+    fn from_str(text: &str) -> Result<McmcOptions, String> {
+        let mut options = McmcOptions::of_walkthroughs();
+        for setting in text.split(',').filter(|s| !s.is_empty()) {
+            let (name, value) = setting.split_once('=').ok_or_else(|| format!("`{setting}` is not name=value"))?;
+            let wrong = || format!("`{value}` is no value for {name}");
+            let real = || value.parse::<f64>().ok().filter(|v| v.is_finite() && *v >= 0.0).ok_or_else(wrong);
+            let whole = || value.parse::<u64>().map_err(|_| wrong());
+            match name {
+                "w_e" => options.w_e = real()?,
+                "w_p" => options.w_p = real()?,
+                "st_ex" => {
+                    options.st_ex = match value {
+                        "0" => Distance::Difference,
+                        "1" => Distance::Bits,
+                        _ => return Err(wrong()),
+                    }
+                }
+                "st_avg" => options.st_avg = whole()? != 0,
+                "p_inst_operand" => options.p_inst_operand = real()?,
+                "p_inst" => options.p_inst = real()?,
+                "p_inst_as_nop" => options.p_inst_as_nop = real()?,
+                "n" => options.iterations = whole()?,
+                "reset_win_niter" => options.reset_win_niter = Some(whole()?.max(1)),
+                "beta" => options.beta = real()?,
+                _ => return Err(format!("there is no parameter `{name}`")),
+            }
+        }
+        if options.p_inst_operand + options.p_inst + options.p_inst_as_nop > 1.0 {
+            return Err("the probabilities add up to more than 1".to_string());
+        }
+        Ok(options)
+    }
+}
+
 /// Error of a candidate that faults, or leaves a register undefined, in one case.
 const FAULT: f64 = 1e20;
 
