@@ -17,6 +17,9 @@ use std::collections::BTreeSet;
 /// Rules refused for one function before it is left alone altogether.
 const MOST_RULES: usize = 4;
 
+/// Above so many rewrites of a program, the last ones are taken back together.
+const MANY_STEPS: usize = 300;
+
 /// What was done to each function, and what is no longer tried.
 pub struct Ledger<'a> {
     input: &'a Program,
@@ -67,10 +70,26 @@ impl<'a> Ledger<'a> {
             let prefix = engine::replay(self.input, &steps[..middle], self.settings.prover);
             if accepts(&prefix) { good = middle } else { bad = middle }
         }
+        if steps.len() > MANY_STEPS {
+            return self.keep_first(entry, good, steps.len() - good);
+        }
         match bad.checked_sub(1).and_then(|i| steps.get(i)) {
             Some(culprit) => self.refuse(culprit.rewrite.function, culprit.rewrite.rule.clone()),
             None => TakenBack { function: entry, rule: None },
         }
+    }
+
+    /// Keeps the first `count` steps of the functions that `entry` reaches: where there are very many,
+    /// optimizing anew without one rule takes too long, and what the verifier minds is seldom one rule.
+    fn keep_first(&mut self, entry: FuncId, count: usize, dropped: usize) -> TakenBack {
+        let mut left = count;
+        for f in reachable(self.input, entry) {
+            let steps = &mut self.steps[f.0 as usize];
+            steps.truncate(left);
+            left -= steps.len();
+        }
+        self.replay();
+        TakenBack { function: entry, rule: Some(format!("(the last {dropped} rewrites)")) }
     }
 
     /// Keeps a function as it was in the input.
