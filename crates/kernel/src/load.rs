@@ -249,6 +249,9 @@ fn load_raw(raw: &mut sys::ProgLoad) -> Result<(OwnedFd, String), Failure> {
     raw.log_level = match errno {
         // The log is larger than any buffer, which says nothing about the program.
         Errno::ENOSPC if everything => LOG_STATISTICS,
+        // Too complex: the path to where the verifier gave up is a million instructions long, and
+        // going there again, with a log, takes many seconds.
+        Errno::E2BIG if !text.is_empty() => return Err((errno, text)),
         _ if everything && !text.is_empty() => return Err((errno, text)),
         _ if !text.is_empty() => LOG_STATISTICS | LOG_PATH,
         Errno::EPERM => {
