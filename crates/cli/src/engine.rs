@@ -5,6 +5,7 @@ use crate::terminal;
 use indicatif::{ProgressBar, ProgressStyle};
 use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::program::Program;
+use karakoram_optimize::cost::Goal;
 use karakoram_optimize::pipeline::SlotWindow;
 use karakoram_optimize::search::McmcOptions;
 use karakoram_optimize::{Level, Options, Outcome, Progress, optimize};
@@ -18,6 +19,8 @@ use std::time::Duration;
 pub struct Settings {
     /// How hard to try.
     pub level: Level,
+    /// What is to become smaller.
+    pub goal: Goal,
     /// Most judgements; see [`Options::effort`].
     pub effort: Option<u64>,
     /// Slots to stay within.
@@ -42,6 +45,7 @@ pub struct Settings {
 pub fn run(program: &Program, settings: &Settings) -> Outcome {
     let options = Options {
         level: settings.level,
+        goal: settings.goal,
         effort: settings.effort,
         window: settings.window,
         skip: settings.skip.clone(),

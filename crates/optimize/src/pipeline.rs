@@ -1,7 +1,7 @@
 //! Rounds of proposals and judgements, until nothing gets better.
 
 use crate::context::Context;
-use crate::cost::Cost;
+use crate::cost::{Cost, Goal, Latencies, Prices};
 use crate::explain;
 use crate::memo::{self, Memo};
 use crate::notes;
@@ -21,6 +21,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -54,6 +55,10 @@ pub struct SlotWindow {
 pub struct Options<'a> {
     /// How hard to try.
     pub level: Level,
+    /// What is to become smaller.
+    pub goal: Goal,
+    /// What instructions take, for [`Goal::Latency`]; `None` is the model that is built in.
+    pub latencies: Option<Arc<Latencies>>,
     /// Most judgements for the whole program; `None` is a number that grows with its length.
     pub effort: Option<u64>,
     /// Only change these slots.
@@ -160,7 +165,7 @@ pub fn optimize(program: Program, options: &Options, progress: &mut dyn FnMut(Pr
         functions: program
             .functions
             .iter()
-            .map(|f| FunctionStats { name: f.name.clone(), before: Cost::of_function(f), ..Default::default() })
+            .map(|f| FunctionStats { name: f.name.clone(), ..Default::default() })
             .collect(),
         prover,
         quick,
@@ -176,6 +181,7 @@ pub fn optimize(program: Program, options: &Options, progress: &mut dyn FnMut(Pr
         proven: Proven::input(program),
     };
     for i in 0..run.functions.len() {
+        run.functions[i].before = run.cost(FuncId(i as u32));
         let chosen = options.only.as_ref().is_none_or(|names| names.contains(&run.functions[i].name));
         let in_window = options.window.is_none_or(|w| w.function.0 as usize == i);
         if options.level > Level::O0 && chosen && in_window {
@@ -183,7 +189,7 @@ pub fn optimize(program: Program, options: &Options, progress: &mut dyn FnMut(Pr
             run.function(FuncId(i as u32), progress);
             run.functions[i].time = start.elapsed();
         }
-        run.functions[i].after = Cost::of_function(&run.proven.program().functions[i]);
+        run.functions[i].after = run.cost(FuncId(i as u32));
     }
     Outcome {
         proven: run.proven,
@@ -248,6 +254,15 @@ struct Fence {
 }
 
 impl Run<'_> {
+    fn prices(&self, f: FuncId) -> Prices<'_> {
+        let latencies = self.options.latencies.as_deref().unwrap_or_else(|| Latencies::builtin());
+        Prices::new(self.options.goal, latencies, self.proven.program(), f)
+    }
+
+    fn cost(&self, f: FuncId) -> Cost {
+        self.prices(f).of_function(self.proven.program().function(f))
+    }
+
     fn function(&mut self, f: FuncId, progress: &mut dyn FnMut(Progress)) {
         let fence = self.options.window.map(|w| fence(self.proven.program(), &w));
         let length = self.proven.program().function(f).nodes.len() as u64;
@@ -386,8 +401,9 @@ impl Run<'_> {
     /// What to judge, most promising first, with the keys to remember refusals by.
     fn candidates(&self, f: FuncId, facts: &Facts, stage: Stage, fence: Option<Fence>) -> (Vec<Rewrite>, Vec<u64>) {
         let context = Context::new(self.proven.program(), f, facts, &|f| self.prover.arguments(f));
+        let prices = self.prices(f);
         let allowed = fence.map_or(0..context.len(), |w| within(&facts.flow.positions, context.len(), w));
-        let mut proposals: Vec<(i64, &Pass, Proposal)> = Vec::new();
+        let mut proposals: Vec<((i64, i64), &Pass, Proposal)> = Vec::new();
         for pass in passes::ALL {
             if pass.stage != stage || pass.level > self.options.level || self.is_skipped(pass.name) {
                 continue;
@@ -395,10 +411,10 @@ impl Run<'_> {
             let mut found = Vec::new();
             (pass.propose)(&context, &mut found);
             found.retain(|p| p.edits.iter().all(|e| allowed.start <= e.at.start && e.at.end <= allowed.end));
-            found.retain(|p| !self.is_skipped(p.rule) && p.is_gain(&context));
+            found.retain(|p| !self.is_skipped(p.rule) && p.is_gain(&context, &prices));
             proposals.extend(found.into_iter().map(|p| {
-                let (old, new) = p.costs(&context);
-                (new.slots as i64 - old.slots as i64, pass, p)
+                let (old, new) = p.costs(&context, &prices);
+                (growth(&old, &new), pass, p)
             }));
         }
         proposals.sort_by_key(|(growth, ..)| *growth);
@@ -442,6 +458,11 @@ impl Run<'_> {
             found = search::walk(program, f, facts, &self.quick, &mut self.budget, &options, walk);
         }
         self.judged += before - self.budget.judgements;
+        let (function, prices) = (self.proven.program().function(f), self.prices(f));
+        found.retain(|rewrite| {
+            let (old, new) = prices.of_edits(function, &rewrite.edits);
+            new < old
+        });
         found
     }
 
@@ -465,6 +486,11 @@ fn fence(program: &Program, window: &SlotWindow) -> Fence {
 fn within(positions: &HashMap<InsnId, usize>, length: usize, fence: Fence) -> Range<usize> {
     let at = |id: Option<InsnId>| id.and_then(|id| positions.get(&id).copied());
     at(fence.before).map_or(0, |p| p + 1)..at(fence.after).unwrap_or(length)
+}
+
+/// What a change adds to the cost: time, where that is the goal, then slots.
+fn growth(old: &Cost, new: &Cost) -> (i64, i64) {
+    (new.time_fs as i64 - old.time_fs as i64, new.slots as i64 - old.slots as i64)
 }
 
 /// Whether it took more than a look to refuse it.

@@ -1,7 +1,7 @@
 //! Proposals: edits, and how much code around them they need to be shown right.
 
 use crate::context::Context;
-use crate::cost::Cost;
+use crate::cost::{Cost, Prices};
 use karakoram_proof::rewrite::Edit;
 use std::ops::Range;
 
@@ -42,14 +42,13 @@ impl Proposal {
     }
 
     /// What it replaces costs, and what it puts there.
-    pub fn costs(&self, context: &Context) -> (Cost, Cost) {
-        let old = self.edits.iter().flat_map(|e| &context.function.nodes[e.at.clone()]);
-        (Cost::of(old), Cost::of(self.edits.iter().flat_map(|e| &e.nodes)))
+    pub fn costs(&self, context: &Context, prices: &Prices) -> (Cost, Cost) {
+        prices.of_edits(context.function, &self.edits)
     }
 
     /// Whether it makes the function cheaper.
-    pub fn is_gain(&self, context: &Context) -> bool {
-        let (old, new) = self.costs(context);
+    pub fn is_gain(&self, context: &Context, prices: &Prices) -> bool {
+        let (old, new) = self.costs(context, prices);
         new < old || self.shortens && new == old
     }
 }

@@ -15,6 +15,7 @@ use karakoram_bpf::program::Program;
 use karakoram_bpf::text::{self, Format, asm};
 use karakoram_elf::Object;
 use karakoram_optimize::Level;
+use karakoram_optimize::cost;
 use karakoram_optimize::pipeline::{FunctionStats, SlotWindow};
 use karakoram_optimize::search::McmcOptions;
 use karakoram_proof::ProverOptions;
@@ -115,6 +116,17 @@ pub struct Options {
 enum Goal {
     /// Slots of eight bytes
     Size,
+    /// The time that a run takes, as a model of the machine code tells it
+    Latency,
+}
+
+impl From<Goal> for cost::Goal {
+    fn from(goal: Goal) -> cost::Goal {
+        match goal {
+            Goal::Size => cost::Goal::Size,
+            Goal::Latency => cost::Goal::Latency,
+        }
+    }
 }
 
 /// Which kernel is asked.
@@ -209,6 +221,7 @@ impl Options {
         let off = |m: Model| !self.prover_without.contains(&m);
         Ok(Settings {
             level: [Level::O0, Level::O1, Level::O2, Level::O3][self.level as usize],
+            goal: self.goal.into(),
             effort: self.effort,
             window: self.slot_window(input, entries)?,
             skip: self.skip_rule.iter().cloned().collect(),
