@@ -19,6 +19,9 @@ pub struct Proposal {
     /// Set when a jump comes to go directly where it went in two steps. That costs the same and can
     /// only be done finitely often.
     pub shortens: bool,
+    /// Set when code is only arranged differently (moved, copied, merged): the window then is the edits
+    /// and what was asked for, however many ways lead into it.
+    pub arranges: bool,
 }
 
 impl Proposal {
@@ -26,7 +29,7 @@ impl Proposal {
     pub fn new(rule: &'static str, mut edits: Vec<Edit>) -> Proposal {
         edits.sort_by_key(|e| e.at.start);
         let from = edits.first().map_or(0, |e| e.at.start);
-        Proposal { rule, edits, from, needs: Vec::new(), shortens: false }
+        Proposal { rule, edits, from, needs: Vec::new(), shortens: false, arranges: false }
     }
 
     /// The same with a window that begins at or before `position`.
@@ -38,6 +41,12 @@ impl Proposal {
     /// The same with a window that contains `positions`.
     pub fn with(mut self, positions: Range<usize>) -> Proposal {
         self.needs.push(positions);
+        self
+    }
+
+    /// The same, to be proven by its structure alone.
+    pub fn arranging(mut self) -> Proposal {
+        self.arranges = true;
         self
     }
 

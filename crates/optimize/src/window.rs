@@ -22,6 +22,9 @@ const MAX_EXTENSION: usize = 6;
 
 /// The rewrites to try for a proposal, smallest window first.
 pub fn rewrites(context: &Context, proposal: &Proposal, extensions: usize) -> Vec<Rewrite> {
+    if proposal.arranges {
+        return vec![arrangement(context, proposal)];
+    }
     let mut tried: Vec<Rewrite> = Vec::new();
     for start in starts(context, proposal.from, extensions) {
         if let Some(rewrite) = rewrite(context, proposal, start)
@@ -62,13 +65,24 @@ fn rewrite(context: &Context, proposal: &Proposal, start: usize) -> Option<Rewri
     let mut members: BTreeSet<usize> = edits.clone().flatten().collect();
     let entry = closure(context, &mut members, start)?;
     members.extend(proposal.needs.iter().cloned().flatten());
-    (members.len() <= MAX_WINDOW).then(|| Rewrite {
+    (members.len() <= MAX_WINDOW).then(|| of_members(context, proposal, entry, &members))
+}
+
+/// The window of code that is only arranged differently: entries and paths do not matter to its proof.
+fn arrangement(context: &Context, proposal: &Proposal) -> Rewrite {
+    let edits = proposal.edits.iter().flat_map(|e| e.at.clone());
+    let members: BTreeSet<usize> = edits.chain(proposal.needs.iter().cloned().flatten()).collect();
+    of_members(context, proposal, proposal.from, &members)
+}
+
+fn of_members(context: &Context, proposal: &Proposal, entry: usize, members: &BTreeSet<usize>) -> Rewrite {
+    Rewrite {
         function: context.id,
         entry,
-        window: ranges(&members),
+        window: ranges(members),
         edits: proposal.edits.clone(),
         rule: proposal.rule.to_string(),
-    })
+    }
 }
 
 /// How many ways lead through a window, roughly: jumps backwards count as leaving it.

@@ -8,6 +8,7 @@ use crate::refusal::Refusal;
 use crate::region::Region;
 use crate::rewrite::{Edited, Original, Rewrite};
 use crate::solver::{Answer, Backend, Decide};
+use crate::structure::is_same_flow;
 use crate::symbolic::{Classes, Event, Happening, Leave, Memory, Run, Symbols, Touch, explore};
 use crate::term::Term;
 use karakoram_bpf::effects::RegSet;
@@ -45,6 +46,10 @@ pub fn check(
     };
     let function = program.function(rewrite.function);
     rewrite.validate(function, &facts.flow)?;
+    if is_same_flow(function, facts, rewrite) {
+        return Ok(Effort::default());
+    }
+    rewrite.validate_entry(function, &facts.flow)?;
     if rewrite.edits.iter().all(|e| e.at.clone().all(|p| !facts.is_reachable(p)))
         && rewrite.edits.iter().all(|e| e.nodes.is_empty())
     {
@@ -122,7 +127,9 @@ pub fn witness(
     backend: &Backend,
 ) -> Option<Witness> {
     let rewrite = of_whole_function(program, rewrite);
-    rewrite.validate(program.function(rewrite.function), &facts.flow).ok()?;
+    let function = program.function(rewrite.function);
+    rewrite.validate(function, &facts.flow).ok()?;
+    rewrite.validate_entry(function, &facts.flow).ok()?;
     let (mut checker, old, new) =
         prepare(program, facts, &rewrite, arguments, ProverOptions::default(), backend).ok()?;
     checker.wants_witness = true;

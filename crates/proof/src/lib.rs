@@ -13,6 +13,7 @@ pub mod region;
 pub mod rewrite;
 pub mod smtlib;
 pub mod solver;
+mod structure;
 pub mod symbolic;
 pub mod term;
 

@@ -87,6 +87,11 @@ impl Rewrite {
                 return Err(Refusal::Malformed("an instruction that the loader changes was altered"));
             }
         }
+        Ok(())
+    }
+
+    /// Checks that control enters the window at one place, as far as edited code is concerned.
+    pub(crate) fn validate_entry(&self, function: &Function, flow: &Flow) -> Result<(), Refusal> {
         let entry = &function.nodes[self.entry];
         let jumps_to_entry =
             flow.predecessors[self.entry].iter().any(|q| function.nodes[*q].insn.target() == Some(&entry.id));
@@ -159,7 +164,7 @@ pub(crate) struct Edited<'a> {
 }
 
 /// A place in edited code: an original position, or an index into an edit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum At {
     Old(usize),
     New(usize, usize),

@@ -87,12 +87,18 @@ fn run(case: &Case) -> Result<(), String> {
             .find(|n| n.insn == *insn && !taken.contains(&n.id) && insn.target().is_none())
             .map(|n| n.id)
     };
-    let mut nodes: Vec<Node> = Vec::new();
-    for node in &changed.functions[0].nodes[before..before + added] {
-        let taken: Vec<InsnId> = nodes.iter().map(|n| n.id).collect();
-        let id = kept(&node.insn, &taken).unwrap_or(rename(node.id));
-        nodes.push(Node { id, insn: node.insn.map(rename, |f| f), patched_at_load: false });
+    let middle = &changed.functions[0].nodes[before..before + added];
+    let mut ids: Vec<InsnId> = Vec::new();
+    for node in middle {
+        ids.push(kept(&node.insn, &ids).unwrap_or(rename(node.id)));
     }
+    let target = |id: InsnId| match middle.iter().position(|n| n.id == id) {
+        Some(i) => ids[i],
+        None => rename(id),
+    };
+    let node =
+        |(node, id): (&Node, &InsnId)| Node { id: *id, insn: node.insn.map(target, |f| f), patched_at_load: false };
+    let nodes: Vec<Node> = middle.iter().zip(&ids).map(node).collect();
     let rewrite = Rewrite::of_range(function, before..before + length, nodes, "test");
     let prover = Prover::new(&program, ProverOptions::default());
     let facts = prover.facts(&program, function);
