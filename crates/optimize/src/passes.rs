@@ -10,10 +10,13 @@ mod constant;
 mod copies;
 mod dead;
 mod deletion;
+mod hoist;
+mod joins;
 mod jumps;
 mod known;
 mod rebase;
 mod reload;
+mod share;
 mod shifts;
 mod tails;
 mod unreachable;
@@ -76,6 +79,9 @@ pub const ALL: &[Pass] = &[
     pass("shifts", Level::O2, Stage::FIRST, 0, shifts::propose),
     pass("rebase", Level::O2, Stage::FIRST, 0, rebase::propose),
     pass("copies", Level::O1, Stage::SECOND, 1, copies::propose),
+    pass("joins", Level::O2, Stage::SECOND, 0, joins::propose),
+    pass("share", Level::O2, Stage::SECOND, 0, share::propose),
+    pass("hoist", Level::O2, Stage::SECOND, 0, hoist::propose),
     pass("tails", Level::O2, Stage::SECOND, 0, tails::propose),
     pass("deletion", Level::O2, Stage::LAST, 2, deletion::propose),
     pass("deletion", Level::O3, Stage::LAST, 2, deletion::propose_all),

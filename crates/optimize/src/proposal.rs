@@ -2,7 +2,9 @@
 
 use crate::context::Context;
 use crate::cost::{Cost, Prices};
+use karakoram_bpf::program::Node;
 use karakoram_proof::rewrite::Edit;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Edits that belong together.
@@ -63,8 +65,39 @@ impl Proposal {
 }
 
 /// The edits that make `nodes` out of the instructions at ascending `positions`: `None` deletes.
-pub fn edits(changes: Vec<(usize, Option<karakoram_bpf::program::Node>)>) -> Vec<Edit> {
+pub fn edits(changes: Vec<(usize, Option<Node>)>) -> Vec<Edit> {
     let mut changes = changes;
     changes.sort_by_key(|(p, _)| *p);
     changes.into_iter().map(|(p, node)| Edit { at: p..p + 1, nodes: node.into_iter().collect() }).collect()
+}
+
+/// What comes in place of single instructions, collected one by one.
+#[derive(Clone, Debug, Default)]
+pub struct Changes(BTreeMap<usize, Vec<Node>>);
+
+impl Changes {
+    /// Leaves out the instruction at a position.
+    pub fn delete(&mut self, position: usize) {
+        self.replace(position, Vec::new());
+    }
+
+    /// Puts instructions in the place of the one at a position.
+    pub fn replace(&mut self, position: usize, nodes: Vec<Node>) {
+        self.0.insert(position, nodes);
+    }
+
+    /// Whether the instruction at a position is left out.
+    pub fn deletes(&self, position: usize) -> bool {
+        self.0.get(&position).is_some_and(Vec::is_empty)
+    }
+
+    /// Whether something changes at a position.
+    pub fn touches(&self, position: usize) -> bool {
+        self.0.contains_key(&position)
+    }
+
+    /// All of them as edits of one rule.
+    pub fn proposal(self, rule: &'static str) -> Proposal {
+        Proposal::new(rule, self.0.into_iter().map(|(p, nodes)| Edit { at: p..p + 1, nodes }).collect())
+    }
 }
