@@ -24,6 +24,8 @@ pub enum Goal {
     /// Slots of eight bytes.
     #[default]
     Size,
+    /// Slots of eight bytes at any price: also locked additions in place of plain ones, as K2 does.
+    Slots,
     /// The time a run takes, estimated with [`Latencies`].
     Latency,
 }

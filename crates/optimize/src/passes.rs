@@ -2,6 +2,7 @@
 //! and a line here.
 
 use crate::context::Context;
+use crate::cost::Goal;
 use crate::pipeline::Level;
 use crate::proposal::Proposal;
 
@@ -14,6 +15,7 @@ mod hoist;
 mod joins;
 mod jumps;
 mod known;
+mod locked_add;
 mod rebase;
 mod reload;
 mod share;
@@ -49,6 +51,8 @@ pub struct Pass {
     pub level: Level,
     /// When it has its turn.
     pub stage: Stage,
+    /// The only goal that asks for it; `None`: all do.
+    pub goal: Option<Goal>,
     /// How many larger windows are tried when the smallest does not do.
     pub extensions: usize,
     /// Proposes.
@@ -62,7 +66,18 @@ const fn pass(
     extensions: usize,
     propose: fn(&Context, &mut Vec<Proposal>),
 ) -> Pass {
-    Pass { name, level, stage, extensions, propose }
+    Pass { name, level, stage, goal: None, extensions, propose }
+}
+
+impl Pass {
+    const fn only_for(self, goal: Goal) -> Pass {
+        Pass { goal: Some(goal), ..self }
+    }
+
+    /// Whether it has a turn in that stage, at that level, for that goal.
+    pub fn has_turn(&self, stage: Stage, level: Level, goal: Goal) -> bool {
+        self.stage == stage && self.level <= level && self.goal.is_none_or(|only| only == goal)
+    }
 }
 
 /// All passes, in the order in which they propose.
@@ -78,6 +93,7 @@ pub const ALL: &[Pass] = &[
     pass("reload", Level::O2, Stage::FIRST, 0, reload::propose),
     pass("shifts", Level::O2, Stage::FIRST, 0, shifts::propose),
     pass("rebase", Level::O2, Stage::FIRST, 0, rebase::propose),
+    pass("locked_add", Level::O2, Stage::FIRST, 0, locked_add::propose).only_for(Goal::Slots),
     pass("copies", Level::O1, Stage::SECOND, 1, copies::propose),
     pass("joins", Level::O2, Stage::SECOND, 0, joins::propose),
     pass("share", Level::O2, Stage::SECOND, 0, share::propose),

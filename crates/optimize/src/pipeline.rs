@@ -405,7 +405,7 @@ impl Run<'_> {
         let allowed = fence.map_or(0..context.len(), |w| within(&facts.flow.positions, context.len(), w));
         let mut proposals: Vec<((i64, i64), &Pass, Proposal)> = Vec::new();
         for pass in passes::ALL {
-            if pass.stage != stage || pass.level > self.options.level || self.is_skipped(pass.name) {
+            if !pass.has_turn(stage, self.options.level, self.options.goal) || self.is_skipped(pass.name) {
                 continue;
             }
             let mut found = Vec::new();

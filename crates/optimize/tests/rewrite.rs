@@ -54,7 +54,8 @@ fn run(case: &Case) -> Result<(String, Outcome), String> {
     let skip = skip.chain((family != "search").then_some("search")).map(str::to_string).collect();
     // What is only tried at the highest level is refused there for the same reasons.
     let level = if family == "deletion" { Level::O3 } else { Level::default() };
-    let options = Options { skip, level, explain: true, ..Options::default() };
+    let goal = passes::ALL.iter().filter(|p| p.name == family).find_map(|p| p.goal).unwrap_or_default();
+    let options = Options { skip, level, goal, explain: true, ..Options::default() };
     if family != "all" && !passes::ALL.iter().any(|p| p.name == family) {
         return Err(format!("there is no pass {family}"));
     }

@@ -9,10 +9,10 @@ use crate::region::Region;
 use crate::rewrite::{Edited, Original, Rewrite};
 use crate::solver::{Answer, Backend, Decide};
 use crate::structure::is_same_flow;
-use crate::symbolic::{Classes, Event, Happening, Leave, Memory, Run, Symbols, Touch, explore};
+use crate::symbolic::{Classes, Event, Happening, Leave, Memory, Run, Silent, Symbols, Touch, explore};
 use crate::term::Term;
 use karakoram_bpf::effects::RegSet;
-use karakoram_bpf::insn::{FuncId, InsnId, Reg};
+use karakoram_bpf::insn::{FuncId, Insn, InsnId, Reg};
 use karakoram_bpf::program::Program;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -96,10 +96,16 @@ fn prepare<'a>(
     let dropped = |id: InsnId| edited.contains(&id) && !new_ids.contains(&id);
     let steps = rewrite.size() + 2;
     let original = Original { function, flow: &facts.flow, rewrite };
-    let old = explore(&mut symbols, &original, rewrite.entry, steps, &dropped)?;
+    let silent = Silent { calls: &dropped, additions: &|_| false };
+    let old = explore(&mut symbols, &original, rewrite.entry, steps, &silent)?;
     let code = Edited::new(function, &facts.flow, rewrite);
     let start = code.place(rewrite.entry).ok_or(Refusal::Malformed("the entry lies inside an edit"))?;
-    let new = explore(&mut symbols, &code, start, steps, &|_| false)?;
+    let was_atomic = |id| {
+        let position = facts.flow.positions.get(&id);
+        position.is_some_and(|p| matches!(function.nodes[*p].insn, Insn::Atomic { .. }))
+    };
+    let silent = Silent { calls: &|_| false, additions: &|id| !was_atomic(id) };
+    let new = explore(&mut symbols, &code, start, steps, &silent)?;
     Ok((Checker { symbols, solver: None, backend, queries: 0, witness: None, wants_witness: false }, old, new))
 }
 

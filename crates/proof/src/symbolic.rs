@@ -669,14 +669,22 @@ pub const MAX_PATHS: usize = 96;
 /// Most stores that the loads of one check may look at; ordinary windows need some thousands.
 const MAX_WORK: u64 = 50_000;
 
-/// All runs from `from` to the exits of the window. `dropped` are calls that the other program does
-/// not have and that may be dropped: they are not events.
+/// Instructions of one of the two programs that are no events, although their sort is.
+pub struct Silent<'a> {
+    /// Calls that the other program does not have and that may be dropped.
+    pub calls: &'a dyn Fn(InsnId) -> bool,
+    /// Atomic additions that stand for a load, an addition and a store of the other program: of all
+    /// that plain accesses allow to happen, they do what happens when nobody comes in between.
+    pub additions: &'a dyn Fn(InsnId) -> bool,
+}
+
+/// All runs from `from` to the exits of the window.
 pub fn explore<C: Code>(
     symbols: &mut Symbols,
     code: &C,
     from: C::At,
     max_steps: usize,
-    dropped: &dyn Fn(InsnId) -> bool,
+    silent: &Silent,
 ) -> Result<Vec<Run>, Refusal> {
     let mut done = Vec::new();
     let start = symbols.start();
@@ -696,7 +704,7 @@ pub fn explore<C: Code>(
                 return Err(Refusal::Loop);
             }
             let node = code.node(at);
-            let flow = Executor { symbols, run: &mut run, node, dropped }.execute()?;
+            let flow = Executor { symbols, run: &mut run, node, silent }.execute()?;
             if let Executed::Jump(id) = flow
                 && id == entry
             {
@@ -774,7 +782,7 @@ struct Executor<'r, 's, 'a> {
     symbols: &'s mut Symbols<'a>,
     run: &'r mut Run,
     node: &'r Node,
-    dropped: &'r dyn Fn(InsnId) -> bool,
+    silent: &'r Silent<'r>,
 }
 
 impl Executor<'_, '_, '_> {
@@ -864,7 +872,7 @@ impl Executor<'_, '_, '_> {
             Known { value: term.and_then(|t| symbols.terms.as_const(t)), map: term.and_then(|t| symbols.map_of(t)) }
         };
         let model = CallModel::of(symbols.program, callee, &known, symbols.arguments);
-        let droppable = model.droppable && (self.dropped)(self.node.id);
+        let droppable = model.droppable && (self.silent.calls)(self.node.id);
         let mut arguments = Vec::new();
         for r in model.reads.iter() {
             match self.run.regs[r.index()] {
@@ -1138,6 +1146,12 @@ impl Machine for Executor<'_, '_, '_> {
         expected: Option<&Term>,
     ) -> Result<Term, Refusal> {
         let region = self.symbols.region(*address);
+        if op == AtomicOp::Add && region.is_map_value() && (self.silent.additions)(self.node.id) {
+            let old = self.load(address, size)?;
+            let sum = self.symbols.terms.add(old, *operand);
+            self.store(address, size, &sum)?;
+            return Ok(old);
+        }
         self.touch(region, *address, size.bytes(), true);
         let mut arguments = vec![*address, self.narrow(*operand, size)];
         if let Some(e) = expected {

@@ -116,6 +116,8 @@ pub struct Options {
 enum Goal {
     /// Slots of eight bytes
     Size,
+    /// Slots of eight bytes at any price: also locked additions in place of plain ones, as K2 does
+    Slots,
     /// The time that a run takes, as a model of the machine code tells it
     Latency,
 }
@@ -124,6 +126,7 @@ impl From<Goal> for cost::Goal {
     fn from(goal: Goal) -> cost::Goal {
         match goal {
             Goal::Size => cost::Goal::Size,
+            Goal::Slots => cost::Goal::Slots,
             Goal::Latency => cost::Goal::Latency,
         }
     }
