@@ -4,6 +4,7 @@
 pub mod block;
 pub mod context;
 pub mod cost;
+pub mod draft;
 mod explain;
 mod memo;
 pub mod notes;

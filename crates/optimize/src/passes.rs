@@ -11,13 +11,16 @@ mod constant;
 mod copies;
 mod dead;
 mod deletion;
+mod exits;
 mod hoist;
 mod joins;
 mod jumps;
 mod known;
+mod legacy;
 mod locked_add;
 mod rebase;
 mod reload;
+mod returns;
 mod share;
 mod shifts;
 mod tails;
@@ -92,12 +95,15 @@ pub const ALL: &[Pass] = &[
     pass("wide_store", Level::O2, Stage::FIRST, 0, wide_store::propose),
     pass("reload", Level::O2, Stage::FIRST, 0, reload::propose),
     pass("shifts", Level::O2, Stage::FIRST, 0, shifts::propose),
+    pass("legacy", Level::O2, Stage::FIRST, 0, legacy::propose),
     pass("rebase", Level::O2, Stage::FIRST, 0, rebase::propose),
     pass("locked_add", Level::O2, Stage::FIRST, 0, locked_add::propose).only_for(Goal::Slots),
     pass("copies", Level::O1, Stage::SECOND, 1, copies::propose),
     pass("joins", Level::O2, Stage::SECOND, 0, joins::propose),
     pass("share", Level::O2, Stage::SECOND, 0, share::propose),
     pass("hoist", Level::O2, Stage::SECOND, 0, hoist::propose),
+    pass("exits", Level::O2, Stage::SECOND, 0, exits::propose),
+    pass("returns", Level::O2, Stage::SECOND, 0, returns::propose),
     pass("tails", Level::O2, Stage::SECOND, 0, tails::propose),
     pass("deletion", Level::O2, Stage::LAST, 2, deletion::propose),
     pass("deletion", Level::O3, Stage::LAST, 2, deletion::propose_all),

@@ -24,6 +24,8 @@ pub struct Proposal {
     /// Set when code is only arranged differently (moved, copied, merged): the window then is the edits
     /// and what was asked for, however many ways lead into it.
     pub arranges: bool,
+    /// How much more than usual its window may take to judge. More than 1 only where proposals are few.
+    pub patience: usize,
 }
 
 impl Proposal {
@@ -31,7 +33,7 @@ impl Proposal {
     pub fn new(rule: &'static str, mut edits: Vec<Edit>) -> Proposal {
         edits.sort_by_key(|e| e.at.start);
         let from = edits.first().map_or(0, |e| e.at.start);
-        Proposal { rule, edits, from, needs: Vec::new(), shortens: false, arranges: false }
+        Proposal { rule, edits, from, needs: Vec::new(), shortens: false, arranges: false, patience: 1 }
     }
 
     /// The same with a window that begins at or before `position`.
@@ -55,6 +57,12 @@ impl Proposal {
     /// What it replaces costs, and what it puts there.
     pub fn costs(&self, context: &Context, prices: &Prices) -> (Cost, Cost) {
         prices.of_edits(context.function, &self.edits)
+    }
+
+    /// Slots by which the function grows.
+    pub fn growth(&self, context: &Context) -> i64 {
+        let slots = |nodes: &[Node]| nodes.iter().map(|n| n.insn.slots() as i64).sum::<i64>();
+        self.edits.iter().map(|e| slots(&e.nodes) - slots(&context.function.nodes[e.at.clone()])).sum()
     }
 
     /// Whether it makes the function cheaper.

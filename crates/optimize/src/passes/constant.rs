@@ -62,3 +62,11 @@ pub(super) fn load(dst: Reg, v: u64) -> Option<Insn> {
     };
     Some(Insn::Mov { width, dst, src: Operand::Imm(v as i32) })
 }
+
+/// The number that a move of a constant leaves.
+pub(super) fn value(width: Width, imm: i32) -> u64 {
+    match width {
+        Width::W32 => imm as u32 as u64,
+        Width::W64 => imm as i64 as u64,
+    }
+}
