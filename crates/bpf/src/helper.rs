@@ -3,6 +3,8 @@
 //! The table is in `helper/table.rs`. A helper that has no contract is a barrier: it is taken to
 //! read and write everything a program can reach.
 
+use crate::insn::Callee;
+
 /// What a helper does with one argument register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arg {
@@ -23,6 +25,12 @@ pub enum Arg {
     Write(Length),
     /// Reads and writes that many bytes.
     ReadWrite(Length),
+    /// Reads that many bytes, and whatever memory the addresses among them lead to: the arguments of a
+    /// format string.
+    Gather(Length),
+    /// Need not be there: whether it is, something else says, and then it is a number or the address of
+    /// something that is read.
+    Optional,
     /// Follows the pointer in a way that is not described: everything reachable through it is read
     /// and written.
     Opaque,
@@ -95,6 +103,14 @@ mod table;
 /// The contract of a helper, when it has one.
 pub fn contract(id: i32) -> Option<&'static Contract> {
     table::CONTRACTS.binary_search_by_key(&id, |c| c.id).ok().map(|i| &table::CONTRACTS[i])
+}
+
+/// The contract of whatever is called: only helpers have one.
+pub fn contract_of<F>(callee: &Callee<F>) -> Option<&'static Contract> {
+    match callee {
+        Callee::Helper(id) => contract(*id),
+        Callee::Local(_) | Callee::Kfunc { .. } | Callee::Extern(_) | Callee::Register(_) => None,
+    }
 }
 
 /// Name without `bpf_`, of every helper the kernel has, with or without contract.

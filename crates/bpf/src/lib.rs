@@ -1,6 +1,7 @@
 //! What a BPF program is and what it means. One half of the trusted pair (with `karakoram-proof`):
 //! a bug here could let a wrong program through, so the crate has no unsafe code and no dependencies.
 
+pub mod barrier;
 pub mod effects;
 pub mod encode;
 pub mod helper;

@@ -24,11 +24,46 @@ impl MapType {
     pub const CPUMAP: MapType = MapType(16);
     pub const XSKMAP: MapType = MapType(17);
     pub const SOCKHASH: MapType = MapType(18);
+    pub const CGROUP_STORAGE: MapType = MapType(19);
+    pub const REUSEPORT_SOCKARRAY: MapType = MapType(20);
+    pub const PERCPU_CGROUP_STORAGE: MapType = MapType(21);
     pub const QUEUE: MapType = MapType(22);
     pub const STACK: MapType = MapType(23);
     pub const SK_STORAGE: MapType = MapType(24);
     pub const DEVMAP_HASH: MapType = MapType(25);
+    pub const STRUCT_OPS: MapType = MapType(26);
     pub const RINGBUF: MapType = MapType(27);
+    pub const INODE_STORAGE: MapType = MapType(28);
+    pub const TASK_STORAGE: MapType = MapType(29);
+    pub const CGRP_STORAGE: MapType = MapType(32);
+    pub const ARENA: MapType = MapType(33);
+
+    /// What programs can do with maps of this type; `None` where that is not described, and calls that
+    /// get such a map are taken to change all shared memory.
+    pub fn behaviour(self) -> Option<Behaviour> {
+        Some(match self {
+            MapType::ARRAY | MapType::PERCPU_ARRAY => Behaviour::Array,
+            MapType::HASH | MapType::PERCPU_HASH | MapType::DEVMAP_HASH | MapType::SOCKHASH => Behaviour::Hash,
+            MapType::LRU_HASH | MapType::LRU_PERCPU_HASH => Behaviour::Lru,
+            MapType::DEVMAP | MapType::CPUMAP | MapType::XSKMAP | MapType::SOCKMAP | MapType::CGROUP_ARRAY => {
+                Behaviour::Slots
+            }
+            MapType::LPM_TRIE => Behaviour::Trie,
+            MapType::QUEUE => Behaviour::Queue,
+            MapType::STACK => Behaviour::Stack,
+            MapType::PROG_ARRAY => Behaviour::Programs,
+            MapType::ARRAY_OF_MAPS | MapType::HASH_OF_MAPS => Behaviour::Maps,
+            MapType::RINGBUF | MapType::PERF_EVENT_ARRAY => Behaviour::Output,
+            MapType::CGROUP_STORAGE
+            | MapType::PERCPU_CGROUP_STORAGE
+            | MapType::SK_STORAGE
+            | MapType::INODE_STORAGE
+            | MapType::TASK_STORAGE
+            | MapType::CGRP_STORAGE => Behaviour::Storage,
+            MapType::STACK_TRACE | MapType::REUSEPORT_SOCKARRAY | MapType::STRUCT_OPS => Behaviour::Closed,
+            _ => return None,
+        })
+    }
 
     /// Kernel name in lower case, or `type N`.
     pub fn name(self) -> String {
@@ -76,6 +111,35 @@ impl MapType {
     pub fn is_per_cpu(self) -> bool {
         matches!(self, MapType::PERCPU_HASH | MapType::PERCPU_ARRAY | MapType::LRU_PERCPU_HASH)
     }
+}
+
+/// What programs can do with a map.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Behaviour {
+    /// Values by number, all there from the beginning.
+    Array,
+    /// Values by key; full is full.
+    Hash,
+    /// Values by key; when it is full, the least recently used goes.
+    Lru,
+    /// Values by number, each there only when somebody put it there.
+    Slots,
+    /// Values by the longest prefix of the key.
+    Trie,
+    /// First in, first out.
+    Queue,
+    /// Last in, first out.
+    Stack,
+    /// Targets of tail calls.
+    Programs,
+    /// Other maps.
+    Maps,
+    /// Records for user space.
+    Output,
+    /// Values that belong to kernel objects: sockets, tasks, inodes, cgroups.
+    Storage,
+    /// Only named in calls; programs do not get at its elements.
+    Closed,
 }
 
 /// A map as a program sees it. Sizes in bytes.

@@ -4,7 +4,7 @@ use crate::encode::{self, DecodeError, EncodeError, Slot};
 use crate::hook::Hook;
 use crate::insn::*;
 use crate::map::MapDef;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 /// An instruction with its identity.
@@ -52,6 +52,17 @@ pub struct Program {
     pub functions: Vec<Function>,
     /// Maps; [`MapRef::Index`] counts into this, [`MapRef::Fd`] is looked up by [`MapDef::fd`].
     pub maps: Vec<MapDef>,
+    /// Kernel functions that it calls by [`Callee::Extern`], as far as the object describes them.
+    pub externs: BTreeMap<u32, Prototype>,
+}
+
+/// What the types of an object say of a kernel function.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Prototype {
+    /// Its name.
+    pub name: String,
+    /// How many argument registers it takes; `None` where its parameters are not one register each.
+    pub arguments: Option<u8>,
 }
 
 /// Why slots are no program.
@@ -275,7 +286,7 @@ impl Program {
             };
             functions.push(Function::from_raw(&name, "", entry, &body, start)?);
         }
-        Ok(Program { functions, maps })
+        Ok(Program { functions, maps, ..Program::default() })
     }
 
     /// The flat array of slots that the kernel takes, functions in order.

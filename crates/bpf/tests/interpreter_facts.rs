@@ -246,7 +246,7 @@ fn run_one(insn: Insn, registers: [u64; 10], buffer: &[u8], poison: u64) -> ([u6
     raw.push(Insn::Exit);
     let hook = Hook::Buffer(buffer.len() as u32);
     let function = Function::from_raw("main", "", Entry::Hook(hook), &raw, 0).expect("straight-line code");
-    let program = Program { functions: vec![function], maps: Vec::new() };
+    let program = Program { functions: vec![function], ..Program::default() };
     let mut last = [0; 11];
     let mut observer = |step: &Step| {
         last = *step.registers;

@@ -144,7 +144,7 @@ fn program(random: &mut Random) -> Program {
         .collect();
     let main = function(random, "main", Entry::Hook(hook), 2, 35);
     let sub = function(random, "sub", Entry::Subprogram { global: false }, 2, 35);
-    Program { functions: vec![main, sub], maps }
+    Program { functions: vec![main, sub], maps, ..Program::default() }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::figures::Figures;
 use crate::table;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// What the kernel said of the result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -36,6 +37,9 @@ pub struct ProgramReport {
     pub proven: usize,
     /// What the kernel said.
     pub kernel: Verdict,
+    /// What is only known in outline, and how often it occurs; nothing is changed or moved across
+    /// it that it could notice.
+    pub barriers: BTreeMap<String, usize>,
     /// What else there is to say.
     pub notes: Vec<String>,
 }
@@ -107,6 +111,9 @@ impl Report {
         let place = if output == "-" { "stdout" } else { output };
         let rewrites = if proven == 1 { "rewrite" } else { "rewrites" };
         out += &format!("{place}: {proven} {rewrites} proven, {kernel}, {:.2} s\n", self.seconds);
+        for program in self.programs.iter().filter(|p| !p.barriers.is_empty()) {
+            out += &format!("barriers: {}: {}\n", program.name, list(&program.barriers));
+        }
         for program in &self.programs {
             for note in &program.notes {
                 out += &format!("note: {}: {note}\n", program.name);
@@ -117,4 +124,15 @@ impl Report {
         }
         out
     }
+}
+
+/// Names with how often each occurs, the most frequent first.
+fn list(counts: &BTreeMap<String, usize>) -> String {
+    let mut counts: Vec<(&String, &usize)> = counts.iter().collect();
+    counts.sort_by_key(|(_, times)| std::cmp::Reverse(**times));
+    let times = |(name, times): (&String, &usize)| match times {
+        1 => name.clone(),
+        _ => format!("{name} x{times}"),
+    };
+    counts.into_iter().map(times).collect::<Vec<_>>().join(", ")
 }

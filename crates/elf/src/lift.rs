@@ -5,6 +5,7 @@ use crate::btf::ext::{BtfExt, Table};
 use crate::code::{self, SLOT_BYTES, Stretch};
 use crate::container::Container;
 use crate::maps::{MapOrigin, ObjectMap};
+use crate::prototype::prototype;
 use crate::relocation::{self, Relocation, RelocationTable};
 use crate::symbol::{Symbol, SymbolKind, Symbols};
 use karakoram_bpf::encode::{self, Slot};
@@ -15,8 +16,6 @@ use karakoram_bpf::program::{Entry, Function, Program};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
-/// `BPF_MAP_TYPE_ARENA`.
-const ARENA: MapType = MapType(33);
 /// Section of the variables that live in the arena map.
 const ARENA_SECTION: &str = ".addr_space.1";
 
@@ -268,7 +267,7 @@ impl Site<'_> {
         }
         let maps = self.input.maps;
         let data = if header.name == ARENA_SECTION {
-            maps.iter().position(|m| m.def.kind == ARENA)
+            maps.iter().position(|m| m.def.kind == MapType::ARENA)
         } else {
             maps.iter().position(|m| m.section == section && m.origin == MapOrigin::Data)
         };
@@ -364,6 +363,11 @@ fn number(input: &Input, stretches: Vec<Stretch>, lifted: Vec<Result<Draft, Stri
         out.origins.push(Origin { section, range, symbol, references: draft.references });
     }
     out.program.maps = input.maps.iter().map(|m| m.def.clone()).collect();
+    let called = out.program.functions.iter().flat_map(|f| &f.nodes).filter_map(|node| match node.insn {
+        Insn::Call(Callee::Extern(n)) => Some((n, prototype(input.btf, &input.symbols.get(n)?.name))),
+        _ => None,
+    });
+    out.program.externs = called.collect();
     out
 }
 

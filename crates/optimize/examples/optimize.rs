@@ -83,7 +83,6 @@ fn main() {
         }
         if verbose {
             println!("{}", text::asm::print(outcome.proven.program()));
-            println!("{:?}", outcome.notes);
         }
     }
     println!("total {before} -> {after} slots, {:.2} %", 100.0 * (before as f64 - after as f64) / before as f64);

@@ -7,7 +7,6 @@ pub mod cost;
 pub mod draft;
 mod explain;
 mod memo;
-pub mod notes;
 pub mod passes;
 pub mod pipeline;
 pub mod proposal;

@@ -4,7 +4,6 @@ use crate::context::Context;
 use crate::cost::{Cost, Goal, Latencies, Prices};
 use crate::explain;
 use crate::memo::{self, Memo};
-use crate::notes;
 use crate::passes::{self, Pass, Stage};
 use crate::proposal::Proposal;
 use crate::search::{self, Budget, McmcOptions, SearchOptions};
@@ -143,8 +142,6 @@ pub struct Outcome {
     pub proven: Proven,
     /// One for each function.
     pub functions: Vec<FunctionStats>,
-    /// What was only known in outline, counted by name.
-    pub notes: BTreeMap<String, usize>,
     /// Refused proposals, when they were asked for.
     pub refused: Vec<Refused>,
     /// Judgements.
@@ -158,7 +155,6 @@ pub fn optimize(program: Program, options: &Options, progress: &mut dyn FnMut(Pr
     let prover = Prover::new(&program, options.prover);
     let mut quick = Prover::new(&program, options.prover);
     quick.backend = Backend::Cadical { conflicts: search_conflicts(options.level) };
-    let notes = notes::barriers(&program);
     let instructions: usize = program.functions.iter().map(|f| f.nodes.len()).sum();
     let effort = options.effort.unwrap_or(20_000 + instructions as u64 / 2);
     let mut run = Run {
@@ -194,7 +190,6 @@ pub fn optimize(program: Program, options: &Options, progress: &mut dyn FnMut(Pr
     Outcome {
         proven: run.proven,
         functions: run.functions,
-        notes,
         refused: run.refused,
         judged: run.judged,
         is_partial: run.is_partial || run.is_cut_short,

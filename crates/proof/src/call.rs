@@ -4,7 +4,7 @@
 use karakoram_bpf::effects::RegSet;
 use karakoram_bpf::helper::{self, Arg, Length, Returns, Touch};
 use karakoram_bpf::insn::{Callee, FuncId, Reg};
-use karakoram_bpf::map::MapType;
+use karakoram_bpf::map::{MapDef, MapType};
 use karakoram_bpf::program::{Entry, Program};
 
 /// How a callee treats the bytes behind a pointer argument.
@@ -43,6 +43,8 @@ pub struct Known {
 pub struct CallModel {
     /// Argument registers that matter.
     pub reads: RegSet,
+    /// Those of them that the callee may not have; they need not hold anything.
+    pub optional: RegSet,
     /// Memory behind arguments.
     pub accesses: Vec<Access>,
     /// Other packet bytes.
@@ -51,6 +53,8 @@ pub struct CallModel {
     pub shared: Effect,
     /// Context fields.
     pub context: Effect,
+    /// Whether what it reads may be addresses, which it then follows.
+    pub gathers: bool,
     /// What `r0` becomes.
     pub result: CallResult,
     /// Whether the call may be dropped when its result is not used.
@@ -99,10 +103,13 @@ impl CallModel {
     fn opaque(reads: RegSet) -> CallModel {
         CallModel {
             reads,
+            optional: reads,
             accesses: reads.iter().map(|reg| Access { reg, bytes: None, mode: Mode::ReadWrite }).collect(),
             packet: Effect::Moves,
             shared: Effect::Writes,
             context: Effect::Writes,
+            // All that it can reach is accessed as it is.
+            gathers: false,
             result: CallResult::Other,
             droppable: false,
             has_contract: false,
@@ -117,17 +124,21 @@ impl CallModel {
         known: &dyn Fn(Reg) -> Known,
         arguments: &dyn Fn(FuncId) -> RegSet,
     ) -> CallModel {
+        if let Some(contract) = helper::contract_of(&callee) {
+            return CallModel::from_contract(program, contract, known);
+        }
         match callee {
-            Callee::Helper(id) => match helper::contract(id) {
-                Some(contract) => CallModel::from_contract(program, contract, known),
-                None => CallModel::opaque(RegSet::ARGUMENTS),
-            },
             Callee::Local(f) => {
                 let global = matches!(program.function(f).entry, Entry::Subprogram { global: true });
                 // The kernel checks all arguments of a global function's type, used or not.
                 CallModel::opaque(if global { RegSet::ARGUMENTS } else { arguments(f) })
             }
-            Callee::Kfunc { .. } | Callee::Extern(_) => CallModel::opaque(RegSet::ARGUMENTS),
+            Callee::Extern(n) => {
+                // The loader refuses an object whose prototype is not the kernel's.
+                let arguments = program.externs.get(&n).and_then(|p| p.arguments);
+                CallModel::opaque(arguments.map_or(RegSet::ARGUMENTS, |n| RegSet::arguments(n as usize)))
+            }
+            Callee::Helper(_) | Callee::Kfunc { .. } => CallModel::opaque(RegSet::ARGUMENTS),
             Callee::Register(r) => {
                 let mut model = CallModel::opaque(RegSet::ARGUMENTS);
                 model.reads = model.reads.with(r);
@@ -140,6 +151,9 @@ impl CallModel {
         let register = |i: usize| Reg::new(i as u8 + 1).expect("at most five arguments");
         let map = contract.args.iter().position(|a| *a == Arg::Map).and_then(|i| known(register(i)).map);
         let definition = map.and_then(|m| program.maps.get(m));
+        let is_foreign = |d: &MapDef| d.kind.behaviour().is_none();
+        let takes_foreign = contract.args.contains(&Arg::Map)
+            && definition.map_or_else(|| program.maps.iter().any(is_foreign), is_foreign);
         let bytes = |length| match length {
             Length::Bytes(n) => Some(n),
             Length::Arg(n) => {
@@ -148,13 +162,16 @@ impl CallModel {
         };
         let mut model = CallModel {
             reads: RegSet::arguments(contract.args.len()),
+            optional: (0..contract.args.len()).filter(|i| contract.args[*i] == Arg::Optional).map(register).collect(),
             accesses: Vec::new(),
             packet: contract.packet.into(),
-            shared: contract.shared.into(),
+            shared: if takes_foreign { Effect::Writes } else { contract.shared.into() },
             context: contract.context.into(),
+            gathers: contract.args.iter().any(|a| matches!(a, Arg::Gather(_))),
             result: match contract.returns {
                 Returns::AtMost(max) => CallResult::Scalar(max),
                 Returns::Scalar => CallResult::Scalar(u64::MAX),
+                Returns::MapValueOrNull if takes_foreign => CallResult::Other,
                 Returns::MapValueOrNull => CallResult::MapValueOrNull(map.filter(|m| {
                     // The values of a map of maps are maps.
                     !matches!(program.maps[*m].kind, MapType::ARRAY_OF_MAPS | MapType::HASH_OF_MAPS)
@@ -162,6 +179,7 @@ impl CallModel {
                 _ => CallResult::Other,
             },
             droppable: contract.droppable
+                && !takes_foreign
                 && (!contract.args.contains(&Arg::Map) || definition.is_some_and(|d| has_silent_lookup(d.kind))),
             has_contract: true,
         };
@@ -172,12 +190,13 @@ impl CallModel {
                 Arg::Plain | Arg::Context | Arg::Map => {}
                 Arg::Key => model.accesses.push(access(definition.map(|d| d.key_size), Mode::Read)),
                 Arg::Value => model.accesses.push(access(definition.map(|d| d.value_size), Mode::Read)),
-                Arg::Read(n) => model.accesses.push(access(bytes(*n), Mode::Read)),
+                Arg::Read(n) | Arg::Gather(n) => model.accesses.push(access(bytes(*n), Mode::Read)),
                 Arg::Write(n) => match bytes(*n) {
                     Some(n) => model.accesses.push(access(Some(n), Mode::Write)),
                     None => model.accesses.push(access(None, Mode::ReadWrite)),
                 },
                 Arg::ReadWrite(n) => model.accesses.push(access(bytes(*n), Mode::ReadWrite)),
+                Arg::Optional => model.accesses.push(access(None, Mode::Read)),
                 Arg::Opaque => model.accesses.push(access(None, Mode::ReadWrite)),
             }
         }

@@ -543,6 +543,9 @@ impl Analysis<'_> {
                 _ => {}
             }
         }
+        if model.gathers && self.spills {
+            self.touch(None, Mode::Read);
+        }
         // A callee without contract that gets at the frame may leave pointers into it there.
         if !model.has_contract && self.touched.iter().any(|t| t.mode != Mode::Read) {
             self.spills = true;

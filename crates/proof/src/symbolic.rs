@@ -877,9 +877,8 @@ impl Executor<'_, '_, '_> {
         for r in model.reads.iter() {
             match self.run.regs[r.index()] {
                 Some(t) => arguments.push(t),
-                // Helpers without contract may have fewer arguments than five.
-                None if model.has_contract => return Err(Refusal::ReadsDead(format!("{r} at a call"))),
-                None => arguments.push(self.symbols.terms.constant(64, 0xdead)),
+                None if model.optional.contains(r) => arguments.push(self.symbols.terms.constant(64, 0xdead)),
+                None => return Err(Refusal::ReadsDead(format!("{r} at a call"))),
             }
         }
         let result_region = |r: CallResult| match r {
@@ -906,6 +905,10 @@ impl Executor<'_, '_, '_> {
             if effect >= Effect::Writes {
                 set(&mut changed);
             }
+        }
+        if model.gathers {
+            let stack = self.symbols.facts.frame_holds_pointers;
+            observed = observed.union(Classes { stack, ..Classes::OUTSIDE });
         }
         if self.symbols.facts.stack_escapes && model.shared != Effect::None {
             (observed.stack, changed.stack) = (true, true);

@@ -171,7 +171,7 @@ fn program(r: &mut Random) -> (Program, std::ops::Range<usize>) {
     }];
     let function =
         Function { name: "main".into(), section: String::new(), entry: Entry::Hook(Hook::Buffer(BUFFER)), nodes };
-    (Program { functions: vec![function], maps }, from..from + count)
+    (Program { functions: vec![function], maps, ..Program::default() }, from..from + count)
 }
 
 /// A random change of the code in a window: mostly deletions and small alterations.

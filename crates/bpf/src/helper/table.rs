@@ -10,6 +10,8 @@
 //!   also pass addresses on their own stack (`probe_read`).
 //! - What tells user space or another program that something happened reads shared memory: they look
 //!   at maps next (`ringbuf_output`, `send_signal`).
+//! - Where addresses are in memory, and the helper follows them, it is `Gather`: they may lead to the
+//!   program's own stack (the arguments of `snprintf`).
 //! - What moves the packet changes the context: `data`, `data_end` and `len` are in it.
 //! - What takes and gives back locks and references changes shared memory, so nothing is moved across.
 //! - `droppable` only where a call leaves no trace but its result: nothing written, nothing acquired.
@@ -18,7 +20,7 @@
 //!
 //! Left out on purpose: helpers that call back into the program (`for_each_map_elem`, `loop`,
 //! `timer_set_callback`, `find_vma`, `user_ringbuf_drain`), dynptrs, which hold addresses of other memory
-//! in a form of their own, and `trace_printk`, whose last three arguments need not be there.
+//! in a form of their own, and `sys_bpf`, whose one structure is full of addresses that are written to.
 
 use super::Arg::{self, *};
 use super::Contract;
@@ -39,6 +41,11 @@ const fn write(n: u8) -> Arg {
 /// Reads and maybe changes that many.
 const fn change(n: u8) -> Arg {
     ReadWrite(In(n))
+}
+
+/// Reads that many and what the addresses in them lead to.
+const fn gather(n: u8) -> Arg {
+    Gather(In(n))
 }
 
 /// Reads and maybe changes an object of that size.
@@ -98,6 +105,7 @@ pub(super) static CONTRACTS: &[Contract] = &[
     row(3, "map_delete_elem", &[Map, Key], Scalar).shared(Writes),
     row(4, "probe_read", &[write(1), Plain, read(1)], Scalar).packet(Reads).shared(Reads),
     row(5, "ktime_get_ns", &[], Scalar).droppable(),
+    row(6, "trace_printk", &[read(1), Plain, Optional, Optional, Optional], Scalar).packet(Reads).shared(Reads),
     row(7, "get_prandom_u32", &[], WORD).droppable(),
     row(8, "get_smp_processor_id", &[], WORD).droppable(),
     row(9, "skb_store_bytes", &[Context, Plain, read(3), Plain, Plain], Scalar).moves(),
@@ -168,6 +176,8 @@ pub(super) static CONTRACTS: &[Contract] = &[
     row(74, "lwt_seg6_store_bytes", &[Context, Plain, read(3), Plain], Scalar).moves(),
     row(75, "lwt_seg6_adjust_srh", &[Context, Plain, Plain], Scalar).moves(),
     row(76, "lwt_seg6_action", &[Context, Plain, read(3), Plain], Scalar).moves(),
+    row(77, "rc_repeat", &[Context], Scalar).shared(Reads).context(Writes),
+    row(78, "rc_keydown", &[Context, Plain, Plain, Plain], Scalar).shared(Reads).context(Writes),
     row(79, "skb_cgroup_id", &[Context], Scalar).context(Reads).droppable(),
     row(80, "get_current_cgroup_id", &[], Scalar).droppable(),
     row(81, "get_local_storage", &[Map, Plain], Pointer),
@@ -181,6 +191,7 @@ pub(super) static CONTRACTS: &[Contract] = &[
     row(89, "map_peek_elem", &[Map, Opaque], Scalar).shared(Reads),
     row(90, "msg_push_data", &[Context, Plain, Plain, Plain], Scalar).moves(),
     row(91, "msg_pop_data", &[Context, Plain, Plain, Plain], Scalar).moves(),
+    row(92, "rc_pointer_rel", &[Context, Plain, Plain], Scalar).shared(Reads).context(Writes),
     row(93, "spin_lock", &[Plain], Scalar).shared(Writes),
     row(94, "spin_unlock", &[Plain], Scalar).shared(Writes),
     row(95, "sk_fullsock", &[Plain], PointerOrNull).context(Reads),
@@ -214,7 +225,7 @@ pub(super) static CONTRACTS: &[Contract] = &[
     row(123, "get_current_ancestor_cgroup_id", &[Plain], Scalar).droppable(),
     row(124, "sk_assign", &[Context, Plain, Plain], Scalar).shared(Writes).context(Writes),
     row(125, "ktime_get_boot_ns", &[], Scalar).droppable(),
-    row(126, "seq_printf", &[Plain, read(2), Plain, read(4), Plain], Scalar).packet(Reads).shared(Reads),
+    row(126, "seq_printf", &[Plain, read(2), Plain, gather(4), Plain], Scalar).packet(Reads).shared(Reads),
     row(127, "seq_write", &[Plain, read(2), Plain], Scalar).shared(Reads),
     row(128, "sk_cgroup_id", &[Plain], Scalar).context(Reads).droppable(),
     row(129, "sk_ancestor_cgroup_id", &[Plain, Plain], Scalar).context(Reads).droppable(),
@@ -237,6 +248,8 @@ pub(super) static CONTRACTS: &[Contract] = &[
     row(146, "inode_storage_delete", &[Map, Plain], Scalar).shared(Writes),
     row(147, "d_path", &[Plain, change(2), Plain], Scalar),
     row(148, "copy_from_user", &[write(1), Plain, Plain], Scalar).shared(Reads),
+    row(149, "snprintf_btf", &[change(1), Plain, gather(3), Plain, Plain], Scalar).packet(Reads).shared(Reads),
+    row(150, "seq_printf_btf", &[Plain, gather(2), Plain, Plain], Scalar).packet(Reads).shared(Reads),
     row(151, "skb_cgroup_classid", &[Context], Scalar).context(Reads).droppable(),
     row(152, "redirect_neigh", &[Plain, read(2), Plain, Plain], AtMost(7)),
     row(153, "per_cpu_ptr", &[Plain, Plain], PointerOrNull),
@@ -245,10 +258,14 @@ pub(super) static CONTRACTS: &[Contract] = &[
     row(156, "task_storage_get", &[Map, Plain, Value, Plain], MapValueOrNull).shared(Writes),
     row(157, "task_storage_delete", &[Map, Plain], Scalar).shared(Writes),
     row(158, "get_current_task_btf", &[], Pointer).droppable(),
+    row(159, "bprm_opts_set", &[Plain, Plain], Scalar).shared(Writes),
     row(160, "ktime_get_coarse_ns", &[], Scalar).droppable(),
+    row(161, "ima_inode_hash", &[Plain, change(2), Plain], Scalar).shared(Writes),
     row(162, "sock_from_file", &[Plain], PointerOrNull),
     row(163, "check_mtu", &[Context, Plain, object(4), Plain, Plain], Scalar).packet(Reads).context(Reads),
-    row(165, "snprintf", &[change(1), Plain, Plain, read(4), Plain], Scalar).packet(Reads).shared(Reads),
+    row(165, "snprintf", &[change(1), Plain, Plain, gather(4), Plain], Scalar).packet(Reads).shared(Reads),
+    row(167, "btf_find_by_name_kind", &[read(1), Plain, Plain, Plain], Scalar),
+    row(168, "sys_close", &[Plain], Scalar).shared(Writes),
     row(169, "timer_init", &[Plain, Map, Plain], Scalar).shared(Writes),
     row(171, "timer_start", &[Plain, Plain, Plain], Scalar).shared(Writes),
     row(172, "timer_cancel", &[Plain], Scalar).shared(Writes),
@@ -256,8 +273,9 @@ pub(super) static CONTRACTS: &[Contract] = &[
     row(174, "get_attach_cookie", &[Context], Scalar).context(Reads).droppable(),
     row(175, "task_pt_regs", &[Plain], Pointer),
     row(176, "get_branch_snapshot", &[change(1), Plain, Plain], Scalar),
-    row(177, "trace_vprintk", &[read(1), Plain, read(3), Plain], Scalar).packet(Reads).shared(Reads),
+    row(177, "trace_vprintk", &[read(1), Plain, gather(3), Plain], Scalar).packet(Reads).shared(Reads),
     row(178, "skc_to_unix_sock", &[Plain], PointerOrNull),
+    row(179, "kallsyms_lookup_name", &[read(1), Plain, Plain, object(8)], Scalar),
     row(182, "strncmp", &[read(1), Plain, Plain], Scalar).shared(Reads),
     row(183, "get_func_arg", &[Context, Plain, object(8)], Scalar).context(Reads),
     row(184, "get_func_ret", &[Context, object(8)], Scalar).context(Reads),
@@ -269,6 +287,7 @@ pub(super) static CONTRACTS: &[Contract] = &[
     row(190, "xdp_store_bytes", &[Context, Plain, read(3), Plain], Scalar).packet(Writes).context(Reads),
     row(191, "copy_from_user_task", &[change(1), Plain, Plain, Plain, Plain], Scalar).shared(Reads),
     row(192, "skb_set_tstamp", &[Context, Plain, Plain], Scalar).context(Writes),
+    row(193, "ima_file_hash", &[Plain, change(2), Plain], Scalar).shared(Writes),
     row(194, "kptr_xchg", &[object(8), Plain], PointerOrNull).shared(Writes),
     row(195, "map_lookup_percpu_elem", &[Map, Key, Plain], MapValueOrNull).droppable(),
     row(196, "skc_to_mptcp_sock", &[Plain], PointerOrNull),
@@ -345,7 +364,7 @@ mod tests {
         for c in CONTRACTS {
             assert!(c.args.len() <= 5, "{}", c.name);
             for arg in c.args {
-                if let Read(n) | Write(n) | ReadWrite(n) = arg {
+                if let Read(n) | Write(n) | ReadWrite(n) | Gather(n) = arg {
                     let is_number = |n: usize| c.args.get(n) == Some(&Plain);
                     assert!(
                         matches!(n, Bytes(_)) || matches!(n, Length::Arg(n) if is_number(*n as usize)),
@@ -353,9 +372,13 @@ mod tests {
                         c.name
                     );
                 }
+                assert!(*arg != Optional || c.args.last() == Some(&Optional), "{}: missing arguments are last", c.name);
                 assert!(!matches!(arg, Key | Value) || c.args.contains(&Map), "{}: of which map?", c.name);
                 let writes = matches!(arg, Write(_) | ReadWrite(_) | Opaque);
                 assert!(!(writes && c.droppable), "{} writes memory", c.name);
+            }
+            if c.args.iter().any(|a| matches!(a, Gather(_) | Optional)) {
+                assert!(c.packet >= Reads && c.shared >= Reads, "{} follows any address", c.name);
             }
             if c.droppable {
                 assert!(c.packet <= Reads && c.shared <= Reads && c.context <= Reads, "{} leaves traces", c.name);

@@ -13,7 +13,7 @@ use super::address::{self, Kind};
 use super::errno::*;
 use super::fault::Limit;
 use crate::insn::FuncId;
-use crate::map::{MapDef, MapType};
+use crate::map::{Behaviour, MapDef, MapType};
 use array::Array;
 use hash::{Hash, WhenFull};
 use queue::Queue;
@@ -90,25 +90,18 @@ impl Map {
         let entries = def.max_entries;
         let queued = entries.min((limit / (def.value_size as usize + 32)).try_into().unwrap_or(u32::MAX));
         let values = Values::new(def.value_size as usize, limit);
-        let contents = match def.kind {
-            MapType::ARRAY | MapType::PERCPU_ARRAY => Contents::Array(Array::new(entries, copies, values)),
-            MapType::HASH | MapType::PERCPU_HASH | DEVMAP_HASH | SOCKHASH => {
-                Contents::Hash(Hash::new(entries, copies, WhenFull::Refuse, values))
-            }
-            MapType::LRU_HASH | MapType::LRU_PERCPU_HASH => {
-                Contents::Hash(Hash::new(entries, copies, WhenFull::Evict, values))
-            }
-            // Arrays whose elements are there only when user space put them there.
-            MapType::DEVMAP | MapType::CPUMAP | MapType::XSKMAP | MapType::SOCKMAP | CGROUP_ARRAY => {
-                Contents::Hash(Hash::new(entries, 1, WhenFull::Refuse, values))
-            }
-            MapType::LPM_TRIE => Contents::Trie(Trie::new(entries, def.key_size, values)),
-            MapType::QUEUE => Contents::Queue(Queue::new(queued, false)),
-            MapType::STACK => Contents::Queue(Queue::new(queued, true)),
-            MapType::PROG_ARRAY => Contents::Programs(BTreeMap::new()),
-            MapType::ARRAY_OF_MAPS | MapType::HASH_OF_MAPS => Contents::Maps(BTreeMap::new()),
-            MapType::RINGBUF | MapType::PERF_EVENT_ARRAY => Contents::Output,
-            _ => Contents::Foreign,
+        let contents = match def.kind.behaviour() {
+            Some(Behaviour::Array) => Contents::Array(Array::new(entries, copies, values)),
+            Some(Behaviour::Hash) => Contents::Hash(Hash::new(entries, copies, WhenFull::Refuse, values)),
+            Some(Behaviour::Lru) => Contents::Hash(Hash::new(entries, copies, WhenFull::Evict, values)),
+            Some(Behaviour::Slots) => Contents::Hash(Hash::new(entries, 1, WhenFull::Refuse, values)),
+            Some(Behaviour::Trie) => Contents::Trie(Trie::new(entries, def.key_size, values)),
+            Some(Behaviour::Queue) => Contents::Queue(Queue::new(queued, false)),
+            Some(Behaviour::Stack) => Contents::Queue(Queue::new(queued, true)),
+            Some(Behaviour::Programs) => Contents::Programs(BTreeMap::new()),
+            Some(Behaviour::Maps) => Contents::Maps(BTreeMap::new()),
+            Some(Behaviour::Output) => Contents::Output,
+            Some(Behaviour::Storage | Behaviour::Closed) | None => Contents::Foreign,
         };
         let mut map = Map { def: def.clone(), number, copies, contents };
         if let (Contents::Array(array), Some(initial)) = (&mut map.contents, &def.initial)
@@ -267,26 +260,15 @@ impl Map {
     }
 }
 
-const DEVMAP_HASH: MapType = MapType::DEVMAP_HASH;
-const SOCKHASH: MapType = MapType::SOCKHASH;
-const CGROUP_ARRAY: MapType = MapType::CGROUP_ARRAY;
-
 fn errno_result(result: i64) -> Result<(), MapError> {
     if result == 0 { Ok(()) } else { Err(MapError::Errno(-result as i32)) }
 }
 
 /// Maps that are arrays of optional elements have keys below their size.
 fn check_index(def: &MapDef, key: &[u8]) -> Result<(), MapError> {
-    let indexed = matches!(
-        def.kind,
-        MapType::DEVMAP
-            | MapType::CPUMAP
-            | MapType::XSKMAP
-            | MapType::SOCKMAP
-            | CGROUP_ARRAY
-            | MapType::PROG_ARRAY
-            | MapType::ARRAY_OF_MAPS
-    );
+    // Of the maps of maps only the array is indexed.
+    let indexed = matches!(def.kind.behaviour(), Some(Behaviour::Slots | Behaviour::Programs))
+        || def.kind == MapType::ARRAY_OF_MAPS;
     match <[u8; 4]>::try_from(key) {
         Ok(index) if indexed && u32::from_le_bytes(index) >= def.max_entries => Err(MapError::Errno(E2BIG as i32)),
         Err(_) if indexed => Err(MapError::KeySize),

@@ -93,7 +93,7 @@ impl Random {
                 function
             })
             .collect();
-        Program { functions, maps }
+        Program { functions, maps, ..Program::default() }
     }
 
     fn code(&mut self, functions: usize, maps: usize) -> Vec<Insn<i32, FuncId>> {

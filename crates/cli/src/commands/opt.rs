@@ -10,6 +10,7 @@ use crate::judge::{self, Kernel, Loaded, Refused, Runs, TypeOption};
 use crate::output::{self, Artefact};
 use crate::report::{ProgramReport, Report, Verdict};
 use crate::takeback::Ledger;
+use karakoram_bpf::barrier::barriers;
 use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::program::Program;
 use karakoram_bpf::text::{self, Format, asm};
@@ -292,7 +293,7 @@ impl<'a> Work<'a> {
         let outcome = engine::run(program, &self.settings);
         let mut ledger = Ledger::new(program, &self.settings, outcome.proven);
         let mut notes: Vec<Vec<String>> = vec![Vec::new(); self.entries.len()];
-        let mut general = self.general_notes(&outcome.notes, outcome.is_partial);
+        let mut general = self.general_notes(outcome.is_partial);
         if self.verbose {
             general.extend(rule_notes(&outcome.functions));
         }
@@ -323,7 +324,7 @@ impl<'a> Work<'a> {
         Ok((proven, report))
     }
 
-    fn general_notes(&self, unknown: &BTreeMap<String, usize>, is_partial: bool) -> Vec<String> {
+    fn general_notes(&self, is_partial: bool) -> Vec<String> {
         let mut notes = Vec::new();
         for opaque in self.input.object().map_or(&[][..], |o| o.opaque()) {
             notes.push(format!("function {} is kept as it is: {}", opaque.name, opaque.reason));
@@ -335,9 +336,6 @@ impl<'a> Work<'a> {
             notes.push("interrupted: this is the best result that was proven until then".to_string());
         } else if is_partial {
             notes.push("the budget was used up before all was tried (--effort, --time)".to_string());
-        }
-        if self.verbose {
-            notes.extend(unknown.iter().map(|(what, n)| format!("known in outline only: {what} ({n} times)")));
         }
         notes
     }
@@ -484,6 +482,7 @@ impl<'a> Work<'a> {
             rewrites,
             proven: rewrites,
             kernel: judgement.verdict,
+            barriers: barriers(self.input.program(), &functions),
             notes,
         }
     }

@@ -110,7 +110,7 @@ impl Options {
 
 /// The first lines of a function as the assembly has them.
 fn header(program: &Program, id: FuncId) -> String {
-    let single = Program { functions: vec![program.function(id).clone()], maps: Vec::new() };
+    let single = Program { functions: vec![program.function(id).clone()], ..Program::default() };
     let text = asm::print(&single);
     text.lines().take_while(|l| l.starts_with('.')).map(|l| format!("{l}\n")).collect()
 }

@@ -10,15 +10,15 @@ use crate::interpreter::random::{Random, hash};
 
 /// Makes up what a call does.
 pub(in crate::interpreter) fn model(m: &mut Machine, arguments: [u64; 5]) -> Result<u64, Trap> {
-    let (identity, contract) = match m.callee {
-        Callee::Helper(id) => (hash([0, id as u32 as u64]), helper::contract(id)),
-        Callee::Kfunc { id, off } => (hash([1, id as u32 as u64, off as u16 as u64]), None),
-        Callee::Extern(n) => (hash([2, n as u64]), None),
-        Callee::Local(f) => (hash([3, f.0 as u64]), None),
-        Callee::Register(r) => (hash([4, r.index() as u64]), None),
+    let identity = match m.callee {
+        Callee::Helper(id) => hash([0, id as u32 as u64]),
+        Callee::Kfunc { id, off } => hash([1, id as u32 as u64, off as u16 as u64]),
+        Callee::Extern(n) => hash([2, n as u64]),
+        Callee::Local(f) => hash([3, f.0 as u64]),
+        Callee::Register(r) => hash([4, r.index() as u64]),
     };
     let seed = hash([m.memory.kernel.seed, identity]);
-    let Some(contract) = contract else {
+    let Some(contract) = helper::contract_of(&m.callee) else {
         // How many arguments it takes is not known, and registers beyond them hold anything: only how
         // often it was called before can count.
         let made = m.unknown_calls.entry(m.callee).or_default();
@@ -68,12 +68,13 @@ fn describe(m: &Machine, arg: Arg, args: &[Arg], arguments: [u64; 5], value: u64
         _ => Ok(Some(Argument::Bytes(m.memory.read(value, len)?.to_vec()))),
     };
     match arg {
-        Arg::Context => Ok(None),
+        // What need not be there may hold anything.
+        Arg::Context | Arg::Optional => Ok(None),
         Arg::Plain | Arg::Opaque => Ok(Some(m.argument(value))),
         Arg::Map => Ok(Some(Argument::Number(m.map_argument(value)? as u64))),
         Arg::Key => read(map()?.key_size as usize),
         Arg::Value => read(map()?.value_size as usize),
-        Arg::Read(length) | Arg::ReadWrite(length) => read(bytes(length, arguments)),
+        Arg::Read(length) | Arg::ReadWrite(length) | Arg::Gather(length) => read(bytes(length, arguments)),
         Arg::Write(length) => Ok(Some(Argument::Number(bytes(length, arguments) as u64))),
     }
 }

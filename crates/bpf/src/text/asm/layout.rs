@@ -110,7 +110,7 @@ impl<'a> Layout<'a> {
         for n in 0..self.starts.len() {
             functions.push(self.function(n)?);
         }
-        Ok(Program { functions, maps: std::mem::take(&mut self.draft.maps) })
+        Ok(Program { functions, maps: std::mem::take(&mut self.draft.maps), ..Program::default() })
     }
 
     fn function(&self, n: usize) -> Result<Function> {
