@@ -2,8 +2,9 @@
 //! entry, for every state that the facts allow, as far as anything after the window can tell.
 
 use crate::ProverOptions;
+use crate::bytes::{PacketBytes, StackBytes};
 use crate::call::CallResult;
-use crate::facts::{Facts, StackBytes};
+use crate::facts::Facts;
 use crate::refusal::Refusal;
 use crate::region::Region;
 use crate::rewrite::{Edited, Original, Rewrite};
@@ -171,6 +172,16 @@ fn check_unreachable(
     Ok(Effort::default())
 }
 
+/// Bytes that somebody may still read.
+struct LiveBytes {
+    stack: StackBytes,
+    packet: PacketBytes,
+}
+
+impl LiveBytes {
+    const ALL: LiveBytes = LiveBytes { stack: StackBytes::ALL, packet: PacketBytes::ALL };
+}
+
 struct Checker<'a> {
     symbols: Symbols<'a>,
     /// Started for the first question that the terms do not answer by themselves.
@@ -215,11 +226,14 @@ impl Checker<'_> {
             let impossible = self.symbols.terms.bool(false);
             return self.prove(&conditions, impossible, "where control goes");
         }
-        let (regs, stack) = match to {
-            Leave::Return => (RegSet::EMPTY.with(Reg::R0), StackBytes::NONE),
+        let facts = self.symbols.facts;
+        let (regs, live) = match to {
+            Leave::Return => {
+                (RegSet::EMPTY.with(Reg::R0), LiveBytes { stack: StackBytes::NONE, packet: PacketBytes::ALL })
+            }
             Leave::To(id) => {
-                let p = self.symbols.facts.flow.positions[&id];
-                (self.symbols.facts.live[p], self.symbols.facts.live_stack[p])
+                let p = facts.flow.positions[&id];
+                (facts.live[p], LiveBytes { stack: facts.live_stack[p], packet: facts.live_packet[p] })
             }
         };
         for r in regs.iter() {
@@ -236,7 +250,7 @@ impl Checker<'_> {
                 }
             }
         }
-        let goal = self.memory_goal(&old.memory, &new.memory, Classes::ALL, &stack)?;
+        let goal = self.memory_goal(&old.memory, &new.memory, Classes::ALL, &live)?;
         self.prove(&conditions, goal, "memory")?;
         self.safety(old, new, &conditions)
     }
@@ -383,12 +397,12 @@ impl Checker<'_> {
             packet: a.observed.packet || b.observed.packet,
             shared: a.observed.shared || b.observed.shared,
         };
-        goals.push(self.memory_goal(&a.memory, &b.memory, observed, &StackBytes::ALL)?);
+        goals.push(self.memory_goal(&a.memory, &b.memory, observed, &LiveBytes::ALL)?);
         Ok(self.all(goals))
     }
 
-    /// That two memories agree on the given classes; of the frame only on the given bytes.
-    fn memory_goal(&mut self, a: &Memory, b: &Memory, classes: Classes, stack: &StackBytes) -> Result<Term, Refusal> {
+    /// That two memories agree on the given classes; of the frame and the packet only on the given bytes.
+    fn memory_goal(&mut self, a: &Memory, b: &Memory, classes: Classes, live: &LiveBytes) -> Result<Term, Refusal> {
         let mut places = BTreeSet::new();
         for w in a.writes.iter().chain(b.writes.iter()) {
             if classes.covers(w.region) {
@@ -398,7 +412,16 @@ impl Checker<'_> {
         }
         let mut goals = Vec::new();
         for (region, base, offset) in places {
-            if region == Region::Stack && self.symbols.is_frame(base) && !stack.contains(offset as i64) {
+            let is_dead = match region {
+                Region::Stack => self.symbols.is_frame(base) && !live.stack.contains(offset as i64),
+                // Offsets count from where the packet starts in the end: it must not have moved.
+                Region::Packet => {
+                    let is_start = self.symbols.is_packet_start(base) && !a.packet_changed() && !b.packet_changed();
+                    is_start && !live.packet.contains(offset as i64)
+                }
+                _ => false,
+            };
+            if is_dead {
                 continue;
             }
             let offset = self.symbols.terms.constant(64, offset);
@@ -433,6 +456,9 @@ impl Checker<'_> {
                 {
                     problem = Some("a context access that the original does not make".to_string());
                 }
+                continue;
+            }
+            if self.is_known_readable(t, *base, *offset) {
                 continue;
             }
             let mut covered = *offset;
@@ -475,6 +501,13 @@ impl Checker<'_> {
                 self.prove(conditions, impossible, "").map_err(|_| Refusal::Unsafe(what))
             }
         }
+    }
+
+    /// Whether it loads packet bytes that the facts say exist.
+    fn is_known_readable(&self, t: &Touch, base: Term, offset: i64) -> bool {
+        let readable = self.symbols.facts.before[self.symbols.entry].as_ref().map_or(0, |s| s.readable as i64);
+        let is_within = offset >= 0 && offset.saturating_add(t.bytes as i64) <= readable;
+        t.region == Region::Packet && !t.write && !t.packet_changed && self.symbols.is_packet_start(base) && is_within
     }
 
     fn located(&mut self, touches: &[Touch]) -> Vec<(Touch, Term, i64)> {

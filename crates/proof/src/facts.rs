@@ -6,6 +6,7 @@
 //! quantities. A state means: *there are* values for the roots such that every location holds its
 //! root's value plus its delta. Roots therefore only relate locations within one state.
 
+pub use crate::bytes::{PacketBytes, StackBytes};
 use crate::call::{CallModel, CallResult, Effect, Known, Mode};
 use crate::flow::Flow;
 use crate::range::Range;
@@ -152,6 +153,8 @@ pub struct State {
     pub regs: [Fact; Reg::COUNT],
     /// Stack bytes by offset and size; entries do not overlap.
     pub stack: Rc<BTreeMap<(i16, u8), Fact>>,
+    /// Bytes from the current packet start on that a comparison with the packet end has shown to exist.
+    pub readable: u16,
 }
 
 impl State {
@@ -203,43 +206,6 @@ impl State {
     }
 }
 
-/// A set of stack bytes: bit `i` is the byte at offset `i - 512`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct StackBytes([u64; 8]);
-
-impl StackBytes {
-    /// None.
-    pub const NONE: StackBytes = StackBytes([0; 8]);
-    /// All 512.
-    pub const ALL: StackBytes = StackBytes([u64::MAX; 8]);
-
-    /// Bytes `from..to` relative to the frame pointer; those outside the frame are ignored.
-    pub fn range(from: i64, to: i64) -> StackBytes {
-        let mut set = StackBytes::NONE;
-        for i in from.max(-512)..to.min(0) {
-            let bit = (i + 512) as usize;
-            set.0[bit / 64] |= 1 << (bit % 64);
-        }
-        set
-    }
-    /// Whether the byte at that offset is in it.
-    pub fn contains(&self, offset: i64) -> bool {
-        (-512..0).contains(&offset) && self.0[(offset + 512) as usize / 64] >> ((offset + 512) % 64) & 1 == 1
-    }
-    /// Union.
-    pub fn union(&self, other: &StackBytes) -> StackBytes {
-        StackBytes(std::array::from_fn(|i| self.0[i] | other.0[i]))
-    }
-    /// Difference.
-    pub fn minus(&self, other: &StackBytes) -> StackBytes {
-        StackBytes(std::array::from_fn(|i| self.0[i] & !other.0[i]))
-    }
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.0 == [0; 8]
-    }
-}
-
 /// Facts of one function.
 #[derive(Clone, Debug)]
 pub struct Facts {
@@ -251,6 +217,8 @@ pub struct Facts {
     pub live: Vec<RegSet>,
     /// Stack bytes that matter before each position.
     pub live_stack: Vec<StackBytes>,
+    /// Packet bytes that matter before each position, by offset from the packet start there.
+    pub live_packet: Vec<PacketBytes>,
     /// Whether a pointer into the frame was stored where others can follow it.
     pub stack_escapes: bool,
     /// Whether the frame itself may hold pointers into the frame.
@@ -304,7 +272,17 @@ impl Facts {
         let (escapes, spills) = (analysis.escapes, analysis.spills);
         let live = crate::liveness::registers(program, function, &flow, arguments);
         let live_stack = crate::liveness::stack(&flow, &touched);
-        Facts { flow, before, live, live_stack, stack_escapes: escapes, frame_holds_pointers: spills, hook }
+        let live_packet = crate::liveness::packet(&flow, &touched);
+        Facts {
+            flow,
+            before,
+            live,
+            live_stack,
+            live_packet,
+            stack_escapes: escapes,
+            frame_holds_pointers: spills,
+            hook,
+        }
     }
 
     /// Whether some execution may come to that position.
@@ -338,12 +316,13 @@ fn entry_state(hook: Option<Hook>) -> State {
             }
         }
     }
-    State { regs, stack: Rc::default() }
+    State { regs, stack: Rc::default(), readable: 0 }
 }
 
-/// A stack access: bytes from an offset (`None`: somewhere, everywhere), and how.
+/// An access: bytes from an offset (`None`: somewhere, everywhere) of the frame or the packet, and how.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Touched {
+    pub(crate) in_packet: bool,
     pub(crate) range: Option<(i64, i64)>,
     pub(crate) mode: Mode,
 }
@@ -440,12 +419,14 @@ impl Analysis<'_> {
         let effects = karakoram_bpf::effects::of(insn);
         if effects.writes_memory {
             self.touch(None, Mode::ReadWrite);
+            self.touch_packet(None, Mode::ReadWrite);
             self.state.kill_stack(None);
             if effects.reads.iter().any(|r| self.state.regs[r.index()].may_be_stack()) {
                 (self.escapes, self.spills) = (true, true);
             }
         } else if effects.reads_memory {
             self.touch(None, Mode::Read);
+            self.touch_packet(None, Mode::Read);
         }
         let tainted = self.escapes
             || effects.reads_memory && self.spills
@@ -458,11 +439,20 @@ impl Analysis<'_> {
     }
 
     fn touch(&mut self, range: Option<(i64, i64)>, mode: Mode) {
-        self.touched.push(Touched { range, mode });
+        self.touched.push(Touched { in_packet: false, range, mode });
+    }
+
+    fn touch_packet(&mut self, range: Option<(i64, i64)>, mode: Mode) {
+        self.touched.push(Touched { in_packet: true, range, mode });
     }
 
     /// Notes an access through `address`; returns the stack offset when it is known.
     fn access(&mut self, address: &Fact, bytes: u32, mode: Mode) -> Option<i64> {
+        if address.region().may_alias(Region::Packet) {
+            let from = address.delta as i64;
+            let is_known = address.root == Some(Root::PacketStart) && (0..=u16::MAX as i64).contains(&from);
+            self.touch_packet(is_known.then_some((from, from.saturating_add(bytes as i64))), mode);
+        }
         if let Some(offset) = address.stack_offset() {
             self.touch(Some((offset, offset + bytes as i64)), mode);
             return Some(offset);
@@ -524,8 +514,14 @@ impl Analysis<'_> {
             Known { value: fact.value(), map: if let Kind::Map(m) = fact.kind { Some(m) } else { None } }
         };
         let model = CallModel::of(self.program, callee, &known, self.arguments);
+        if model.packet != Effect::None {
+            self.touch_packet(None, Mode::ReadWrite);
+        }
         for access in &model.accesses {
             let address = self.state.regs[access.reg.index()];
+            if address.region().may_alias(Region::Packet) {
+                self.touch_packet(None, access.mode);
+            }
             match (address.stack_offset(), access.bytes) {
                 (Some(from), Some(bytes)) => {
                     let range = (from, from + bytes as i64);
@@ -557,6 +553,7 @@ impl Analysis<'_> {
         RegSet::CALLER_SAVED.iter().for_each(|r| self.state.regs[r.index()] = Fact::UNINIT);
         if model.packet == Effect::Moves {
             [Root::PacketStart, Root::PacketEnd, Root::MetaStart].into_iter().for_each(|r| self.state.forget(r));
+            self.state.readable = 0;
         }
         let result = match model.result {
             CallResult::Scalar(max) => Fact::scalar(Range::between(0, max)),
@@ -719,6 +716,7 @@ impl Machine for Analysis<'_> {
     }
 
     fn legacy_load(&mut self, _: &Fact, size: Size) -> Result<Option<Fact>, Infallible> {
+        self.touch_packet(None, Mode::Read);
         Ok(Some(Fact::scalar(Range::of_bits(size.bits()))))
     }
 
@@ -740,6 +738,9 @@ fn refined(state: &State, insn: &Insn, taken: bool) -> Option<State> {
         Operand::Imm(i) => Fact::exactly(i as i64 as u64),
     };
     let mut state = state.clone();
+    if width == Width::W64 {
+        state.readable = state.readable.max(shown_readable(&a, &b, cond, taken));
+    }
     let zero_test = b.value() == Some(0) && width == Width::W64;
     if nullable(&a) && zero_test {
         let null = match (cond, taken) {
@@ -795,6 +796,24 @@ fn refined(state: &State, insn: &Insn, taken: bool) -> Option<State> {
     Some(state)
 }
 
+/// Packet bytes that an outcome of a comparison of a packet pointer with the packet's end shows to exist.
+fn shown_readable(a: &Fact, b: &Fact, cond: Condition, taken: bool) -> u16 {
+    let is_end = |f: &Fact| f.root == Some(Root::PacketEnd) && f.delta == 0;
+    let (pointer, cond) = match (is_end(a), is_end(b)) {
+        (false, true) => (a, Some(cond)),
+        (true, false) => (b, Some(cond.swapped())),
+        _ => return 0,
+    };
+    let cond = if taken { cond } else { cond.and_then(Condition::negated) };
+    // Farther away the sum could have wrapped around.
+    let distance = u16::try_from(pointer.delta).unwrap_or(0);
+    match (pointer.root, cond) {
+        (Some(Root::PacketStart), Some(Condition::Le | Condition::Eq)) => distance,
+        (Some(Root::PacketStart), Some(Condition::Lt)) => distance.saturating_add(1),
+        _ => 0,
+    }
+}
+
 /// Applies what was learned of a register to it and to every location that holds the same value.
 fn substitute(state: &mut State, reg: Reg, was: &Fact, mut learn: impl FnMut(&mut Fact)) {
     let constant = was.value().is_some();
@@ -836,7 +855,8 @@ fn widened(old: &Range, new: &Range) -> Range {
 /// The state at a join: what both sides agree on. Locations that hold equal values on both sides
 /// still do afterwards.
 fn join(old: &State, new: &State, position: usize, visits: usize) -> State {
-    let mut joined = State { regs: [Fact::UNINIT; Reg::COUNT], stack: Rc::default() };
+    let readable = old.readable.min(new.readable);
+    let mut joined = State { regs: [Fact::UNINIT; Reg::COUNT], stack: Rc::default(), readable };
     // Roots on both sides and the distance of their deltas, to the new root and the delta it stands for.
     type Group = (Option<Root>, Option<Root>, u64);
     let mut groups: HashMap<Group, (Root, u64)> = HashMap::new();

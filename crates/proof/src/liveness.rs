@@ -1,7 +1,8 @@
 //! Liveness: which registers and stack bytes still matter at each point.
 
+use crate::bytes::{PacketBytes, StackBytes};
 use crate::call::{CallModel, Known, Mode};
-use crate::facts::{StackBytes, Touched};
+use crate::facts::Touched;
 use crate::flow::Flow;
 use karakoram_bpf::effects::{self, RegSet};
 use karakoram_bpf::insn::*;
@@ -49,7 +50,7 @@ pub(crate) fn registers(
             }
         })
         .collect();
-    backward(flow, RegSet::EMPTY, |i, after| after.minus(uses[i].1).union(uses[i].0), |a, b| a.union(*b))
+    backward(flow, RegSet::EMPTY, RegSet::EMPTY, |i, after| after.minus(uses[i].1).union(uses[i].0), |a, b| a.union(*b))
 }
 
 /// Stack bytes that matter before each position.
@@ -58,24 +59,46 @@ pub(crate) fn stack(flow: &Flow, touched: &[Vec<Touched>]) -> Vec<StackBytes> {
         .iter()
         .map(|accesses| {
             let (mut reads, mut writes) = (StackBytes::NONE, StackBytes::NONE);
-            for t in accesses {
+            for t in accesses.iter().filter(|t| !t.in_packet) {
                 let bytes = t.range.map(|(from, to)| StackBytes::range(from, to));
                 match (t.mode, bytes) {
-                    (Mode::Write, Some(b)) => writes = writes.union(&b),
-                    (Mode::Write, None) => {}
+                    (Mode::Write, b) => writes = writes.union(&b.unwrap_or_default()),
                     (_, b) => reads = reads.union(&b.unwrap_or(StackBytes::ALL)),
                 }
             }
             (reads, writes)
         })
         .collect();
-    backward(flow, StackBytes::NONE, |i, after| after.minus(&uses[i].1).union(&uses[i].0), |a, b| a.union(b))
+    let transfer = |i: usize, after: StackBytes| after.minus(&uses[i].1).union(&uses[i].0);
+    backward(flow, StackBytes::NONE, StackBytes::NONE, transfer, |a, b| a.union(b))
 }
 
-/// Solves a backward data-flow problem over positions: `before = transfer(position, after)`.
+/// Packet bytes that matter before each position. Where the function ends all do.
+pub(crate) fn packet(flow: &Flow, touched: &[Vec<Touched>]) -> Vec<PacketBytes> {
+    let uses: Vec<(PacketBytes, PacketBytes)> = touched
+        .iter()
+        .map(|accesses| {
+            let (mut reads, mut writes) = (PacketBytes::NONE, PacketBytes::NONE);
+            for t in accesses.iter().filter(|t| t.in_packet) {
+                let bytes = t.range.map(|(from, to)| PacketBytes::range(from, to));
+                match (t.mode, bytes) {
+                    (Mode::Write, b) => writes = writes.union(&b.unwrap_or(PacketBytes::NONE)),
+                    (_, b) => reads = reads.union(&b.unwrap_or(PacketBytes::ALL)),
+                }
+            }
+            (reads, writes)
+        })
+        .collect();
+    let transfer = |i: usize, after: PacketBytes| after.minus(&uses[i].1).union(&uses[i].0);
+    backward(flow, PacketBytes::NONE, PacketBytes::ALL, transfer, |a, b| a.union(b))
+}
+
+/// Solves a backward data-flow problem over positions: `before = transfer(position, after)`; `end` is
+/// what holds after instructions that nothing follows.
 fn backward<T: Clone + PartialEq>(
     flow: &Flow,
     empty: T,
+    end: T,
     transfer: impl Fn(usize, T) -> T,
     union: impl Fn(&T, &T) -> T,
 ) -> Vec<T> {
@@ -86,7 +109,9 @@ fn backward<T: Clone + PartialEq>(
         let range = flow.blocks[block].clone();
         let old = before[range.start].clone();
         for i in range.clone().rev() {
-            let after = flow.successors[i].iter().fold(empty.clone(), |all, s| union(&all, &before[*s]));
+            let next = &flow.successors[i];
+            let start = if next.is_empty() { end.clone() } else { empty.clone() };
+            let after = next.iter().fold(start, |all, s| union(&all, &before[*s]));
             before[i] = transfer(i, after);
         }
         if before[range.start] != old {

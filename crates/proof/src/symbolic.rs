@@ -107,6 +107,8 @@ pub struct Touch {
     pub write: bool,
     /// Whether a load or store instruction did it (else a helper).
     pub direct: bool,
+    /// Whether the packet may have moved since the entry.
+    pub packet_changed: bool,
 }
 
 /// What happened at an event, apart from its arguments.
@@ -156,6 +158,13 @@ pub struct Memory {
     pub writes: Rc<Vec<Write>>,
     /// How often each class was overwritten.
     pub epochs: Epochs,
+}
+
+impl Memory {
+    /// Whether an event may have changed or moved the packet.
+    pub fn packet_changed(&self) -> bool {
+        self.epochs.packet != 0
+    }
 }
 
 /// How a run leaves the window.
@@ -587,6 +596,12 @@ impl<'a> Symbols<'a> {
         self.roots.get(&Root::Frame) == Some(&base)
     }
 
+    /// Whether a term is the packet start that the facts at the entry speak of.
+    pub fn is_packet_start(&self, base: Term) -> bool {
+        let loaded = self.packet.get(&(0, ContextField::PacketStart));
+        loaded == Some(&base) || self.roots.get(&Root::PacketStart) == Some(&base)
+    }
+
     /// One byte as a run sees it: the latest store that covers it, or what was there before.
     pub fn read_byte(&mut self, memory: &Memory, region: Region, address: Term) -> Result<Term, Refusal> {
         self.read_through(&memory.writes, memory.epochs, region, address)
@@ -935,7 +950,8 @@ impl Executor<'_, '_, '_> {
             }
             if let Some(bytes) = bytes {
                 let write = mode != Mode::Read;
-                self.run.touches.push(Touch { region, address, bytes, write, direct: false });
+                let packet_changed = self.run.memory.packet_changed();
+                self.run.touches.push(Touch { region, address, bytes, write, direct: false, packet_changed });
             }
         }
         let number = self.event(Happening::Call(callee, model.clone()), arguments, observed, changed, reads);
@@ -1004,7 +1020,8 @@ impl Executor<'_, '_, '_> {
     }
 
     fn touch(&mut self, region: Region, address: Term, bytes: u32, write: bool) {
-        self.run.touches.push(Touch { region, address, bytes, write, direct: true });
+        let packet_changed = self.run.memory.packet_changed();
+        self.run.touches.push(Touch { region, address, bytes, write, direct: true, packet_changed });
     }
 
     fn narrow(&mut self, value: Term, size: Size) -> Term {

@@ -1,10 +1,10 @@
-//! Instructions whose results nobody looks at: registers, stack bytes, calls without effect.
+//! Instructions whose results nobody looks at: registers, stack and packet bytes, calls without effect.
 
 use crate::context::Context;
 use crate::proposal::{Proposal, edits};
 use karakoram_bpf::helper;
 use karakoram_bpf::insn::{Callee, Insn};
-use karakoram_proof::facts::StackBytes;
+use karakoram_proof::facts::Root;
 
 pub(super) fn propose(context: &Context, out: &mut Vec<Proposal>) {
     for p in (0..context.len()).filter(|p| context.facts.is_reachable(*p) && !context.is_patched(*p)) {
@@ -27,14 +27,16 @@ pub(super) fn propose(context: &Context, out: &mut Vec<Proposal>) {
     }
 }
 
-/// Whether a store goes to stack bytes that do not matter afterwards.
+/// Whether a store goes to bytes of the stack or the packet that do not matter afterwards.
 fn is_dead_store(context: &Context, p: usize) -> bool {
     let Insn::Store { size, base, off, .. } = context.insn(p) else { return false };
-    let Some(offset) = context.fact(p, *base).and_then(|f| f.stack_offset()) else { return false };
-    let from = offset + *off as i64;
-    let written = StackBytes::range(from, from + size.bytes() as i64);
-    let live = context.facts.flow.successors[p]
-        .iter()
-        .fold(StackBytes::NONE, |all, s| all.union(&context.facts.live_stack[*s]));
-    written.minus(&live) == written
+    let Some(fact) = context.fact(p, *base) else { return false };
+    let from = (fact.delta as i64).wrapping_add(*off as i64);
+    let mut bytes = from..from.saturating_add(size.bytes() as i64);
+    let next = &context.facts.flow.successors[p];
+    match fact.root {
+        Some(Root::Frame) => bytes.all(|b| next.iter().all(|s| !context.facts.live_stack[*s].contains(b))),
+        Some(Root::PacketStart) => bytes.all(|b| next.iter().all(|s| !context.facts.live_packet[*s].contains(b))),
+        _ => false,
+    }
 }
