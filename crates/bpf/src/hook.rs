@@ -222,6 +222,18 @@ impl Hook {
         (0..160).any(|o| self.context_field(o, 4).or(self.context_field(o, 8)).is_some())
     }
 
+    /// Whether whoever runs the program only sees the low half of what it returns, because it calls it
+    /// as a function of type `unsigned int` (kernel `struct bpf_prog`, `bpf_func`). Trampolines call
+    /// the machine code itself and can see all of it.
+    pub fn returns_32_bits(self) -> bool {
+        use ProgramType as T;
+        match self {
+            Hook::Kernel(T::UNSPEC | T::TRACING | T::STRUCT_OPS | T::EXT | T::LSM) => false,
+            Hook::Kernel(t) => t.0 <= T::NETFILTER.0,
+            Hook::Constant | Hook::Buffer(_) => false,
+        }
+    }
+
     /// The kernel program type; plain buffers have none.
     pub fn program_type(self) -> Option<ProgramType> {
         match self {

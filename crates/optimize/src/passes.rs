@@ -23,6 +23,7 @@ mod reload;
 mod returns;
 mod share;
 mod shifts;
+mod switch;
 mod tails;
 mod unreachable;
 mod wide_load;
@@ -104,6 +105,7 @@ pub const ALL: &[Pass] = &[
     pass("hoist", Level::O2, Stage::SECOND, 0, hoist::propose),
     pass("exits", Level::O2, Stage::SECOND, 0, exits::propose),
     pass("returns", Level::O2, Stage::SECOND, 0, returns::propose),
+    pass("switch", Level::O2, Stage::SECOND, 0, switch::propose),
     pass("tails", Level::O2, Stage::SECOND, 0, tails::propose),
     pass("deletion", Level::O2, Stage::LAST, 2, deletion::propose),
     pass("deletion", Level::O3, Stage::LAST, 2, deletion::propose_all),

@@ -197,7 +197,7 @@ impl<'c, 'a> Join<'c, 'a> {
         let after = rest.as_ref().map_or_else(|| Some(context.function.nodes.get(at + 1)?.id), |n| Some(n.id))?;
         let Some((main, others)) = constants.split_first() else {
             changes.replace(at, rest.into_iter().collect());
-            return Some(changes.proposal("joins"));
+            return Some(changes.proposal("joins").with(at..self.end()));
         };
         let main_node = context.instead(at, self.insn(*main));
         let goto = |target: InsnId| context.node(Insn::Jump { target, long: false });
@@ -241,7 +241,12 @@ impl<'c, 'a> Join<'c, 'a> {
             }
             changes.replace(at + 1, nodes);
         }
-        Some(changes.proposal("joins"))
+        Some(changes.proposal("joins").with(at..self.end()))
+    }
+
+    /// The end of the join, with an exit behind it: what is returned may matter only in part.
+    fn end(&self) -> usize {
+        self.at + 1 + matches!(self.context.function.nodes.get(self.at + 1).map(|n| n.insn), Some(Insn::Exit)) as usize
     }
 
     /// The branch whose two ways both lead to the join once what is between is gone, the one that is
