@@ -1,6 +1,6 @@
 //! The command line: what all subcommands share, and the list of them.
 
-use crate::commands::{asm, check, completions, conformance_plugin, diff, doctor, man, opt, print, run, stat};
+use crate::commands::{asm, check, completions, conformance_plugin, diff, doctor, lab, man, opt, print, run, stat};
 use crate::failure::{Answer, Failure};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
@@ -62,6 +62,8 @@ pub enum Command {
     Diff(diff::Options),
     /// Find out what this machine can do, and what each missing thing disables
     Doctor(doctor::Options),
+    /// Measure: what other kernels accept, what instructions take
+    Lab(lab::Options),
     /// Print a completion script for a shell
     Completions(completions::Options),
     /// Print the manual page
@@ -83,6 +85,7 @@ impl Command {
             Command::Asm(_) => "asm",
             Command::Diff(_) => "diff",
             Command::Doctor(_) => "doctor",
+            Command::Lab(_) => "lab",
             Command::Completions(_) => "completions",
             Command::Man(_) => "man",
             Command::ConformancePlugin(_) => "conformance-plugin",
@@ -100,6 +103,7 @@ impl Command {
             Command::Asm(options) => options.run(common),
             Command::Diff(options) => options.run(common),
             Command::Doctor(options) => options.run(common),
+            Command::Lab(options) => options.run(common),
             Command::Completions(options) => options.run(),
             Command::Man(options) => options.run(),
             Command::ConformancePlugin(options) => options.run(),
@@ -109,8 +113,20 @@ impl Command {
 
 /// The name of a subcommand as a constant.
 pub fn known_name(word: &str) -> Option<&'static str> {
-    const NAMES: [&str; 11] =
-        ["opt", "check", "stat", "run", "print", "asm", "diff", "doctor", "completions", "man", "conformance-plugin"];
+    const NAMES: [&str; 12] = [
+        "opt",
+        "check",
+        "stat",
+        "run",
+        "print",
+        "asm",
+        "diff",
+        "doctor",
+        "lab",
+        "completions",
+        "man",
+        "conformance-plugin",
+    ];
     NAMES.into_iter().find(|n| *n == word)
 }
 

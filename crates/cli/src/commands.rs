@@ -6,6 +6,7 @@ pub mod completions;
 pub mod conformance_plugin;
 pub mod diff;
 pub mod doctor;
+pub mod lab;
 pub mod man;
 pub mod opt;
 pub mod print;

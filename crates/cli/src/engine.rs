@@ -37,6 +37,8 @@ pub struct Settings {
     pub walk: Option<McmcOptions>,
     /// Seed of the search.
     pub seed: u64,
+    /// Functions worked on at once.
+    pub jobs: usize,
     /// Whether to show progress.
     pub quiet: bool,
 }
@@ -55,6 +57,7 @@ pub fn run(program: &Program, settings: &Settings) -> Outcome {
         prover: settings.prover,
         walk: settings.walk.clone(),
         seed: settings.seed,
+        jobs: settings.jobs,
         ..Options::default()
     };
     let bar = progress_bar(settings.quiet);

@@ -10,7 +10,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("elf", &["bpf", "proof"]),
     ("optimize", &["bpf", "proof"]),
     ("kernel", &["bpf"]),
-    ("cli", &["bpf", "proof", "elf", "optimize", "kernel"]),
+    ("lab", &["bpf", "elf", "kernel"]),
+    ("cli", &["bpf", "proof", "elf", "optimize", "kernel", "lab"]),
 ];
 
 fn root() -> PathBuf {

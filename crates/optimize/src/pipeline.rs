@@ -4,7 +4,9 @@ use crate::context::Context;
 use crate::cost::{Cost, Goal, Latencies, Prices};
 use crate::explain;
 use crate::memo::{self, Memo};
+use crate::parallel;
 use crate::passes::{self, Pass, Stage};
+use crate::portable;
 use crate::proposal::Proposal;
 use crate::search::{self, Budget, McmcOptions, SearchOptions};
 use crate::window;
@@ -58,7 +60,8 @@ pub struct Options<'a> {
     pub goal: Goal,
     /// What instructions take, for [`Goal::Latency`]; `None` is the model that is built in.
     pub latencies: Option<Arc<Latencies>>,
-    /// Most judgements for the whole program; `None` is a number that grows with its length.
+    /// Most judgements for the whole program, shared out by length; `None` is a number for each function
+    /// that grows with its length.
     pub effort: Option<u64>,
     /// Only change these slots.
     pub window: Option<SlotWindow>,
@@ -78,6 +81,8 @@ pub struct Options<'a> {
     pub walk: Option<McmcOptions>,
     /// Seed of the search.
     pub seed: u64,
+    /// Functions worked on at once; 0 counts as 1.
+    pub jobs: usize,
 }
 
 /// News for whoever waits.
@@ -150,49 +155,99 @@ pub struct Outcome {
     pub is_partial: bool,
 }
 
-/// Makes a program better.
+/// Makes a program better. Its functions are worked on apart, [`Options::jobs`] at once, so the
+/// result is the same with any number of jobs.
 pub fn optimize(program: Program, options: &Options, progress: &mut dyn FnMut(Progress)) -> Outcome {
-    let prover = Prover::new(&program, options.prover);
-    let mut quick = Prover::new(&program, options.prover);
+    let mut outcome = Outcome {
+        functions: Vec::with_capacity(program.functions.len()),
+        refused: Vec::new(),
+        judged: 0,
+        is_partial: false,
+        proven: Proven::input(program),
+    };
+    let add = |outcome: &mut Outcome, done: Done| {
+        outcome.proven.absorb(done.proven);
+        outcome.functions.push(done.stats);
+        outcome.refused.extend(done.refused);
+        outcome.judged += done.judged;
+        outcome.is_partial |= done.is_partial;
+    };
+    let input = outcome.proven.original().clone();
+    let functions = (0..input.functions.len() as u32).map(FuncId);
+    if options.stop_after.is_some() {
+        for f in functions {
+            let applied = outcome.proven.applied().len();
+            let left = Options { stop_after: options.stop_after.map(|n| n - applied.min(n)), ..options.clone() };
+            add(&mut outcome, one(&input, f, &left, progress));
+        }
+        return outcome;
+    }
+    // The longest first, so that no thread is left with it at the end.
+    let mut order: Vec<FuncId> = functions.collect();
+    order.sort_by_key(|f| std::cmp::Reverse(input.function(*f).nodes.len()));
+    let mut results = parallel::map(&order, options.jobs, progress, &|f, progress| one(&input, *f, options, progress));
+    results.sort_by_key(|done| done.function);
+    results.into_iter().for_each(|done| add(&mut outcome, done));
+    outcome
+}
+
+/// What came of one function.
+struct Done {
+    function: FuncId,
+    proven: Proven,
+    stats: FunctionStats,
+    refused: Vec<Refused>,
+    judged: u64,
+    is_partial: bool,
+}
+
+/// Makes one function of a program better.
+fn one(program: &Program, function: FuncId, options: &Options, progress: &mut dyn FnMut(Progress)) -> Done {
+    let prover = Prover::new(program, options.prover);
+    let mut quick = Prover::new(program, options.prover);
     quick.backend = Backend::Cadical { conflicts: search_conflicts(options.level) };
-    let instructions: usize = program.functions.iter().map(|f| f.nodes.len()).sum();
-    let effort = options.effort.unwrap_or(20_000 + instructions as u64 / 2);
+    let name = program.function(function).name.clone();
     let mut run = Run {
-        functions: program
-            .functions
-            .iter()
-            .map(|f| FunctionStats { name: f.name.clone(), ..Default::default() })
-            .collect(),
+        stats: FunctionStats { name, ..Default::default() },
         prover,
         quick,
         options,
         memo: Memo::default(),
         refused: Vec::new(),
         judged: 0,
-        effort,
+        effort: effort(program, function, options.effort),
         is_partial: false,
         is_cut_short: false,
         budget: Budget { interrupted: options.interrupted, ..Budget::new(0, 0) },
         given_up: HashMap::new(),
-        proven: Proven::input(program),
+        proven: Proven::input(program.clone()),
     };
-    for i in 0..run.functions.len() {
-        run.functions[i].before = run.cost(FuncId(i as u32));
-        let chosen = options.only.as_ref().is_none_or(|names| names.contains(&run.functions[i].name));
-        let in_window = options.window.is_none_or(|w| w.function.0 as usize == i);
-        if options.level > Level::O0 && chosen && in_window {
-            let start = Instant::now();
-            run.function(FuncId(i as u32), progress);
-            run.functions[i].time = start.elapsed();
-        }
-        run.functions[i].after = run.cost(FuncId(i as u32));
+    run.stats.before = run.cost(function);
+    let chosen = options.only.as_ref().is_none_or(|names| names.contains(&run.stats.name));
+    let in_window = options.window.is_none_or(|w| w.function == function);
+    if options.level > Level::O0 && chosen && in_window {
+        let start = Instant::now();
+        run.function(function, progress);
+        run.stats.time = start.elapsed();
     }
-    Outcome {
+    run.stats.after = run.cost(function);
+    Done {
+        function,
         proven: run.proven,
-        functions: run.functions,
+        stats: run.stats,
         refused: run.refused,
         judged: run.judged,
         is_partial: run.is_partial || run.is_cut_short,
+    }
+}
+
+/// Most judgements for a function: its share by length of those for the program, if they are limited.
+fn effort(program: &Program, function: FuncId, limit: Option<u64>) -> u64 {
+    let length = program.function(function).nodes.len() as u64;
+    let all: usize = program.functions.iter().map(|f| f.nodes.len()).sum();
+    match limit {
+        Some(limit) => (limit as u128 * length as u128).div_ceil(all.max(1) as u128) as u64,
+        None => 20_000 + length / 2,
     }
 }
 
@@ -227,7 +282,7 @@ struct Run<'a> {
     quick: Prover,
     options: &'a Options<'a>,
     proven: Proven,
-    functions: Vec<FunctionStats>,
+    stats: FunctionStats,
     memo: Memo,
     refused: Vec<Refused>,
     judged: u64,
@@ -276,7 +331,7 @@ impl Run<'_> {
             }
             let known = facts.get_or_insert_with(|| self.prover.facts(self.proven.program(), f));
             let applied = self.round(f, known, stage, fence);
-            self.functions[f.0 as usize].rounds += 1;
+            self.stats.rounds += 1;
             progress(Progress::Round { function: f, slots: self.proven.program().function(f).slots(), applied });
             if applied > 0 {
                 facts = None;
@@ -332,7 +387,7 @@ impl Run<'_> {
             false => Vec::new(),
         };
         let verdicts = self.apply(f, facts, batch);
-        let stats = &mut self.functions[f.0 as usize].rules;
+        let stats = &mut self.stats.rules;
         for (i, (((verdict, rule), key), saved)) in verdicts.iter().zip(rules).zip(keys).zip(saved).enumerate() {
             let Some(verdict) = verdict else { continue };
             let tally = self.given_up.entry(shapes[i].clone()).or_default();
@@ -407,6 +462,7 @@ impl Run<'_> {
             (pass.propose)(&context, &mut found);
             found.retain(|p| p.edits.iter().all(|e| allowed.start <= e.at.start && e.at.end <= allowed.end));
             found.retain(|p| !self.is_skipped(p.rule) && p.is_gain(&context, &prices));
+            found.retain(|p| portable::is_portable(&context, &p.edits));
             proposals.extend(found.into_iter().map(|p| {
                 let (old, new) = p.costs(&context, &prices);
                 (growth(&old, &new), pass, p)

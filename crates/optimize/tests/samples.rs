@@ -2,9 +2,12 @@
 
 use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::program::Program;
-use karakoram_bpf::text::{self, Format};
+use karakoram_bpf::text::{self, Format, asm};
 use karakoram_optimize::pipeline::SlotWindow;
 use karakoram_optimize::{Level, Options, optimize};
+use karakoram_proof::ProverOptions;
+use karakoram_proof::apply::Prover;
+use karakoram_proof::certificate::Certificate;
 
 fn read(name: &str) -> Program {
     let path = format!("{}/../../tests/inputs/k2/{name}", env!("CARGO_MANIFEST_DIR"));
@@ -65,4 +68,57 @@ fn the_first_rewrites_are_the_same_with_a_limit() {
 fn same_result_every_time() {
     let run = || optimize(read("bpf/before.bpf"), &Options::default(), &mut |_| {}).proven.applied().to_vec();
     assert_eq!(run(), run());
+}
+
+const SEVERAL: &str = "
+.func main
+.hook xdp
+r6 = r1
+r1 = 1
+r1 += 2
+call one
+r7 = r0
+r1 = r7
+call two
+r0 += r7
+exit
+.func one
+.local
+r2 = r1
+r0 = r2
+r0 <<= 32
+r0 >>= 32
+exit
+.func two
+.local
+*(u16 *)(r10 - 4) = 1
+*(u16 *)(r10 - 2) = 2
+r0 = *(u32 *)(r10 - 4)
+r0 += r1
+exit
+";
+
+#[test]
+fn any_number_of_jobs_gives_the_same() {
+    let program = asm::parse(SEVERAL).expect("parses");
+    let run = |jobs| optimize(program.clone(), &Options { jobs, ..Options::default() }, &mut |_| {});
+    let alone = run(1);
+    assert!(alone.functions.iter().all(|f| f.after < f.before), "all functions get better");
+    for jobs in [2, 3, 8] {
+        let several = run(jobs);
+        assert_eq!(several.proven.applied(), alone.proven.applied());
+        assert_eq!(several.proven.program(), alone.proven.program());
+        assert_eq!(several.judged, alone.judged);
+    }
+    let certificate = Certificate::of(&program, &alone.proven);
+    let prover = Prover::new(&program, ProverOptions::default());
+    certificate.replay(&program, alone.proven.program(), &prover).expect("what was proven apart is proven together");
+}
+
+#[test]
+fn effort_is_shared_out() {
+    let program = asm::parse(SEVERAL).expect("parses");
+    let run = |effort| optimize(program.clone(), &Options { effort: Some(effort), ..Options::default() }, &mut |_| {});
+    assert!(run(6).judged <= 6 + 2 && run(6).is_partial);
+    assert_eq!(run(0).judged, 0);
 }

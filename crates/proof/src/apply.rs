@@ -10,7 +10,8 @@ use crate::solver::Backend;
 use karakoram_bpf::effects::RegSet;
 use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::program::Program;
-use std::rc::Rc;
+use std::collections::HashSet;
+use std::sync::Arc;
 
 /// A rewrite that was applied, with the round it was applied in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub struct Applied {
 /// A program together with the knowledge that it does what the input does. Only this module makes it.
 #[derive(Clone, Debug)]
 pub struct Proven {
-    original: Rc<Program>,
+    original: Arc<Program>,
     program: Program,
     applied: Vec<Applied>,
     rounds: usize,
@@ -36,7 +37,7 @@ pub type Verdict = Result<Effort, Refusal>;
 impl Proven {
     /// The input itself.
     pub fn input(program: Program) -> Proven {
-        Proven { original: Rc::new(program.clone()), program, applied: Vec::new(), rounds: 0 }
+        Proven { original: Arc::new(program.clone()), program, applied: Vec::new(), rounds: 0 }
     }
 
     /// The input that it does the same as.
@@ -57,6 +58,24 @@ impl Proven {
     /// Rounds so far.
     pub fn rounds(&self) -> usize {
         self.rounds
+    }
+
+    /// Takes over what was done in `other` to functions that are still as in the input here. A rewrite
+    /// is judged by the code of its own function and by what the input says of the others, which stays
+    /// true whatever is proven of those: so functions may be worked on apart. Panics when the two are
+    /// not about the same input.
+    pub fn absorb(&mut self, other: Proven) {
+        assert_eq!(self.original, other.original, "proofs about different inputs");
+        let mine: HashSet<FuncId> = self.applied.iter().map(|a| a.rewrite.function).collect();
+        for Applied { rewrite, round } in other.applied {
+            let function = rewrite.function;
+            if !mine.contains(&function) {
+                let place = function.0 as usize;
+                self.program.functions[place].clone_from(&other.program.functions[place]);
+                self.applied.push(Applied { rewrite, round: self.rounds + round });
+            }
+        }
+        self.rounds += other.rounds;
     }
 }
 
@@ -107,7 +126,7 @@ impl Prover {
         let mut taken = vec![false; n];
         let mut accepted: Vec<Rewrite> = Vec::new();
         let mut verdicts = Vec::with_capacity(proposals.len());
-        let mut ids = std::collections::HashSet::new();
+        let mut ids = HashSet::new();
         for rewrite in proposals {
             let overlaps = rewrite.window.iter().flat_map(|r| r.clone()).any(|p| taken.get(p).copied().unwrap_or(true));
             let reused = rewrite.edits.iter().flat_map(|e| &e.nodes).any(|node| ids.contains(&node.id));

@@ -142,3 +142,21 @@ fn every_memory_optimization_can_be_switched_off() {
         certificate.replay(&a, &b, &prover).unwrap_or_else(|e| panic!("{options:?}: {e}"));
     }
 }
+
+#[test]
+fn only_functions_as_in_the_input_are_absorbed() {
+    let (a, b) = (program(BEFORE), program(AFTER));
+    let Comparison::Equal(proven) = compare(&a, &b, &prover(&a)) else { panic!("they are equal") };
+    let mut other = karakoram_proof::apply::Proven::input(a);
+    other.absorb((*proven).clone());
+    assert_eq!((other.program(), other.applied()), (proven.program(), proven.applied()));
+    other.absorb((*proven).clone());
+    assert_eq!((other.program(), other.applied()), (proven.program(), proven.applied()));
+}
+
+#[test]
+#[should_panic(expected = "different inputs")]
+fn proofs_about_other_inputs_are_not_absorbed() {
+    let mut proven = karakoram_proof::apply::Proven::input(program(BEFORE));
+    proven.absorb(karakoram_proof::apply::Proven::input(program(AFTER)));
+}

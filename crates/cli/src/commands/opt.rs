@@ -90,9 +90,9 @@ pub struct Options {
     /// Seed of the search and of the packets
     #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true, help_heading = "Search")]
     seed: u64,
-    /// Threads, as a limit (this version uses one); the result is the same with any number
-    #[arg(short, long, value_name = "N", help_heading = "Search")]
-    jobs: Option<usize>,
+    /// Functions worked on at once (default: one for each processor); the result is the same with any number
+    #[arg(short, long, value_name = "N", help_heading = "Search", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
     /// Where the proof goes; `none` for nowhere (default: OUT.proof)
     #[arg(long, value_name = "FILE|none", help_heading = "Output")]
     proof: Option<String>,
@@ -153,6 +153,10 @@ enum Model {
     Offsets,
     /// IV: windows instead of whole functions
     Windows,
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn window(text: &str) -> Result<(usize, usize), String> {
@@ -240,6 +244,7 @@ impl Options {
             walk: self.walk.clone(),
             // 1 is the default of the packets' seed and the search's own.
             seed: self.seed.wrapping_sub(1),
+            jobs: self.jobs.map_or_else(processors, usize::from),
             quiet: common.quiet || common.json,
         })
     }

@@ -1,0 +1,5 @@
+//! Numbers with error bars: what instructions take on this machine, how long programs run, and what
+//! other kernels say, each in a way that anyone can repeat.
+
+pub mod error;
+pub mod guest;
