@@ -153,8 +153,20 @@ impl BtfExt {
             let len = (out.len() - start) as u32;
             put(&mut out, field + 4, &len.to_le_bytes());
         }
+        self.keep_absent_inside(&mut out);
         out.extend(&self.rest);
         out
+    }
+
+    /// Tables that are not there have an offset too, often that of the end, and loaders check it (aya).
+    fn keep_absent_inside(&self, out: &mut [u8]) {
+        let end = (out.len() - self.header.len()) as u32;
+        for table in Table::ALL.iter().filter(|t| self.tables.iter().all(|present| present.table != **t)) {
+            let field = table.header_field();
+            if let Some(offset) = u32_at(&self.header, field) {
+                put(out, field, &offset.min(end).to_le_bytes());
+            }
+        }
     }
 
     /// Where each record begins in what [`BtfExt::to_bytes`] gives, with where it was read.
