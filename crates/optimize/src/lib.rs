@@ -12,6 +12,7 @@ pub mod passes;
 pub mod pipeline;
 pub mod portable;
 pub mod proposal;
+pub mod renaming;
 pub mod trial;
 pub mod webs;
 mod window;

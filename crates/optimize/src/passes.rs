@@ -6,11 +6,13 @@ use crate::cost::Goal;
 use crate::pipeline::Level;
 use crate::proposal::Proposal;
 
+mod advance;
 mod branch;
 mod constant;
 mod copies;
 mod dead;
 mod deletion;
+mod exchange;
 mod exits;
 mod hoist;
 mod joins;
@@ -18,11 +20,13 @@ mod jumps;
 mod known;
 mod legacy;
 mod locked_add;
+mod offsets;
 mod rebase;
 mod reload;
 mod returns;
 mod share;
 mod shifts;
+mod sums;
 mod switch;
 mod tails;
 mod unreachable;
@@ -97,9 +101,13 @@ pub const ALL: &[Pass] = &[
     pass("reload", Level::O2, Stage::FIRST, 0, reload::propose),
     pass("shifts", Level::O2, Stage::FIRST, 0, shifts::propose),
     pass("legacy", Level::O2, Stage::FIRST, 0, legacy::propose),
+    pass("offsets", Level::O2, Stage::FIRST, 0, offsets::propose),
+    pass("sums", Level::O2, Stage::FIRST, 0, sums::propose),
     pass("rebase", Level::O2, Stage::FIRST, 0, rebase::propose),
     pass("locked_add", Level::O2, Stage::FIRST, 0, locked_add::propose).only_for(Goal::Slots),
     pass("copies", Level::O1, Stage::SECOND, 1, copies::propose),
+    pass("advance", Level::O2, Stage::SECOND, 0, advance::propose),
+    pass("exchange", Level::O2, Stage::SECOND, 0, exchange::propose),
     pass("joins", Level::O2, Stage::SECOND, 0, joins::propose),
     pass("share", Level::O2, Stage::SECOND, 0, share::propose),
     pass("hoist", Level::O2, Stage::SECOND, 0, hoist::propose),

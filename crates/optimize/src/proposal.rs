@@ -21,6 +21,9 @@ pub struct Proposal {
     /// Set when a jump comes to go directly where it went in two steps. That costs the same and can
     /// only be done finitely often.
     pub shortens: bool,
+    /// Set when it may be taken though it makes nothing shorter, as long as it makes nothing longer,
+    /// because it lets other passes go on. That can only be done finitely often.
+    pub enables: bool,
     /// Set when code is only arranged differently (moved, copied, merged): the window then is the edits
     /// and what was asked for, however many ways lead into it.
     pub arranges: bool,
@@ -33,7 +36,7 @@ impl Proposal {
     pub fn new(rule: &'static str, mut edits: Vec<Edit>) -> Proposal {
         edits.sort_by_key(|e| e.at.start);
         let from = edits.first().map_or(0, |e| e.at.start);
-        Proposal { rule, edits, from, needs: Vec::new(), shortens: false, arranges: false, patience: 1 }
+        Proposal { rule, edits, from, needs: Vec::new(), shortens: false, enables: false, arranges: false, patience: 1 }
     }
 
     /// The same with a window that begins at or before `position`.
@@ -68,7 +71,7 @@ impl Proposal {
     /// Whether it makes the function cheaper.
     pub fn is_gain(&self, context: &Context, prices: &Prices) -> bool {
         let (old, new) = self.costs(context, prices);
-        new < old || self.shortens && new == old
+        new < old || self.shortens && new == old || self.enables && self.growth(context) <= 0
     }
 }
 

@@ -16,23 +16,47 @@ pub struct Web {
     pub fixed: bool,
 }
 
+/// Names a web of a function.
+pub type WebId = usize;
+
 /// The webs of a function.
 #[derive(Clone, Debug)]
 pub struct Webs {
-    webs: HashMap<usize, Web>,
-    defined: HashMap<(usize, Reg), usize>,
-    used: HashMap<(usize, Reg), usize>,
+    webs: HashMap<WebId, Web>,
+    defined: HashMap<(usize, Reg), WebId>,
+    used: HashMap<(usize, Reg), WebId>,
+    before: Vec<[WebId; Reg::COUNT]>,
 }
 
 impl Webs {
+    /// A web by its name.
+    pub fn get(&self, id: WebId) -> Option<&Web> {
+        self.webs.get(&id)
+    }
+
     /// The web of the value that the instruction at a position writes to a register.
     pub fn defined(&self, position: usize, reg: Reg) -> Option<&Web> {
-        self.defined.get(&(position, reg)).and_then(|w| self.webs.get(w))
+        self.id_defined(position, reg).and_then(|w| self.get(w))
     }
 
     /// The web of the value that the instruction at a position reads from a register.
     pub fn used(&self, position: usize, reg: Reg) -> Option<&Web> {
-        self.used.get(&(position, reg)).and_then(|w| self.webs.get(w))
+        self.id_used(position, reg).and_then(|w| self.get(w))
+    }
+
+    /// The name of [`Webs::defined`].
+    pub fn id_defined(&self, position: usize, reg: Reg) -> Option<WebId> {
+        self.defined.get(&(position, reg)).copied()
+    }
+
+    /// The name of [`Webs::used`].
+    pub fn id_used(&self, position: usize, reg: Reg) -> Option<WebId> {
+        self.used.get(&(position, reg)).copied()
+    }
+
+    /// The name of the web that a register belongs to before a position, when it matters there.
+    pub fn at(&self, position: usize, reg: Reg) -> WebId {
+        self.before[position][reg.index()]
     }
 
     /// Finds all webs, in one walk over blocks and edges.
@@ -45,10 +69,12 @@ impl Webs {
         let (mut defined, mut used) = (HashMap::new(), HashMap::new());
         let mut edges = Vec::new();
         let mut fixed = Vec::new();
+        let mut before = Vec::with_capacity(context.len());
         for (b, range) in flow.blocks.iter().enumerate() {
             let mut current: Vec<usize> = Reg::all().map(|r| entry(b, r)).collect();
             for p in range.clone() {
                 let insn = context.insn(p);
+                before.push(std::array::from_fn(|r| current[r]));
                 let is_fixed = !is_renamable(insn) || context.is_patched(p);
                 for r in context.reads[p].iter() {
                     used.insert((p, r), current[r.index()]);
@@ -77,6 +103,7 @@ impl Webs {
         }
         fixed.extend(Reg::all().map(|r| entry(0, r)));
         edges.into_iter().for_each(|(a, b)| sets.union(a, b));
+        before.iter_mut().flat_map(|held: &mut [usize; Reg::COUNT]| held).for_each(|e| *e = sets.find(*e));
         let mut webs: HashMap<usize, Web> = HashMap::new();
         for ((p, _), element) in &mut defined {
             *element = sets.find(*element);
@@ -93,7 +120,7 @@ impl Webs {
             web.definitions.sort_unstable();
             web.uses.sort_unstable();
         }
-        Webs { webs, defined, used }
+        Webs { webs, defined, used, before }
     }
 }
 

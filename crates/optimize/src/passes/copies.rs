@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::proposal::{Proposal, edits};
+use crate::renaming::mapped;
 use crate::webs::Web;
 use karakoram_bpf::insn::*;
 use karakoram_bpf::program::Node;
@@ -57,30 +58,6 @@ fn interferes(context: &Context, p: usize, web: &Web, from: Reg, to: Reg) -> boo
 
 /// An instruction with its reads or writes of one register moved to another.
 pub(super) fn renamed(insn: &Insn, from: Reg, to: Reg, definition: bool, used: bool) -> Insn {
-    let d = |r: Reg| if r == from && definition { to } else { r };
-    let u = |r: Reg| if r == from && used { to } else { r };
-    let both = |r: Reg| if r == from && (definition || used) { to } else { r };
-    let o = |src: Operand| match src {
-        Operand::Reg(r) => Operand::Reg(u(r)),
-        imm => imm,
-    };
-    match *insn {
-        Insn::Alu { width, op, dst, src } => Insn::Alu { width, op, dst: both(dst), src: o(src) },
-        Insn::Mov { width, dst, src } => Insn::Mov { width, dst: d(dst), src: o(src) },
-        Insn::MovSx { width, bits, dst, src } => Insn::MovSx { width, bits, dst: d(dst), src: u(src) },
-        Insn::Neg { width, dst } => Insn::Neg { width, dst: both(dst) },
-        Insn::Endian { order, bits, dst } => Insn::Endian { order, bits, dst: both(dst) },
-        Insn::LoadImm { dst, value } => Insn::LoadImm { dst: d(dst), value },
-        Insn::Load { size, signed, dst, base, off } => Insn::Load { size, signed, dst: d(dst), base: u(base), off },
-        Insn::Store { size, base, off, src } => Insn::Store { size, base: u(base), off, src: o(src) },
-        Insn::Atomic { op, fetch, size, base, off, src } => {
-            Insn::Atomic { op, fetch, size, base: u(base), off, src: both(src) }
-        }
-        Insn::LoadAcquire { size, dst, base, off } => Insn::LoadAcquire { size, dst: d(dst), base: u(base), off },
-        Insn::StoreRelease { size, base, off, src } => Insn::StoreRelease { size, base: u(base), off, src: u(src) },
-        Insn::Branch { width, cond, dst, src, target } => {
-            Insn::Branch { width, cond, dst: u(dst), src: o(src), target }
-        }
-        other => other,
-    }
+    let moved = |r: Reg, yes: bool| if r == from && yes { to } else { r };
+    mapped(insn, &|r| moved(r, definition), &|r| moved(r, used))
 }
