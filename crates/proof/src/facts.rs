@@ -738,8 +738,11 @@ fn refined(state: &State, insn: &Insn, taken: bool) -> Option<State> {
         Operand::Imm(i) => Fact::exactly(i as i64 as u64),
     };
     let mut state = state.clone();
-    if width == Width::W64 {
-        state.readable = state.readable.max(shown_readable(&a, &b, cond, taken));
+    if let Some((distance, order)) = packet_test(&a, &b, width, cond, taken) {
+        if !order.is_possible(distance, state.readable) {
+            return None;
+        }
+        state.readable = state.readable.max(order.shown(distance));
     }
     let zero_test = b.value() == Some(0) && width == Width::W64;
     if nullable(&a) && zero_test {
@@ -796,22 +799,54 @@ fn refined(state: &State, insn: &Insn, taken: bool) -> Option<State> {
     Some(state)
 }
 
-/// Packet bytes that an outcome of a comparison of a packet pointer with the packet's end shows to exist.
-fn shown_readable(a: &Fact, b: &Fact, cond: Condition, taken: bool) -> u16 {
-    let is_end = |f: &Fact| f.root == Some(Root::PacketEnd) && f.delta == 0;
-    let (pointer, cond) = match (is_end(a), is_end(b)) {
-        (false, true) => (a, Some(cond)),
-        (true, false) => (b, Some(cond.swapped())),
-        _ => return 0,
-    };
-    let cond = if taken { cond } else { cond.and_then(Condition::negated) };
-    // Farther away the sum could have wrapped around.
-    let distance = u16::try_from(pointer.delta).unwrap_or(0);
-    match (pointer.root, cond) {
-        (Some(Root::PacketStart), Some(Condition::Le | Condition::Eq)) => distance,
-        (Some(Root::PacketStart), Some(Condition::Lt)) => distance.saturating_add(1),
-        _ => 0,
+/// How a place in the packet lies to the packet's end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Order {
+    Before,
+    NotBehind,
+    NotBefore,
+    Behind,
+}
+
+impl Order {
+    /// Whether a place at that distance from the start can lie so when that many bytes exist.
+    fn is_possible(self, distance: u16, readable: u16) -> bool {
+        match self {
+            Order::Behind => distance > readable,
+            Order::NotBefore => distance >= readable,
+            Order::Before | Order::NotBehind => true,
+        }
     }
+
+    /// Bytes that exist because it lies so.
+    fn shown(self, distance: u16) -> u16 {
+        match self {
+            Order::NotBehind => distance,
+            Order::Before => distance.saturating_add(1),
+            Order::NotBefore | Order::Behind => 0,
+        }
+    }
+}
+
+/// What an outcome of a comparison tells of a place in the packet: its distance from the start, and how
+/// it lies to the end.
+fn packet_test(a: &Fact, b: &Fact, width: Width, cond: Condition, taken: bool) -> Option<(u16, Order)> {
+    let is_end = |f: &Fact| f.root == Some(Root::PacketEnd) && f.delta == 0;
+    let (place, cond) = match (is_end(a), is_end(b)) {
+        (false, true) => (a, cond),
+        (true, false) => (b, cond.swapped()),
+        _ => return None,
+    };
+    let order = match if taken { cond } else { cond.negated()? } {
+        Condition::Lt => Order::Before,
+        Condition::Le | Condition::Eq => Order::NotBehind,
+        Condition::Ge => Order::NotBefore,
+        Condition::Gt => Order::Behind,
+        _ => return None,
+    };
+    // Farther away the sum could have wrapped around.
+    let distance = u16::try_from(place.delta).ok()?;
+    (place.root == Some(Root::PacketStart) && width == Width::W64).then_some((distance, order))
 }
 
 /// Applies what was learned of a register to it and to every location that holds the same value.

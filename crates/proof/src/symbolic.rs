@@ -444,7 +444,26 @@ impl<'a> Symbols<'a> {
         };
         let t = self.variable(64, region);
         self.packet.insert((epoch, field), t);
+        if epoch == 0 && field != ContextField::MetaStart {
+            self.assume_readable();
+        }
         t
+    }
+
+    /// What the facts say of the packet's length, once both its ends have names. No packet lies in the
+    /// last pages of the address space, which the kernel keeps for error codes.
+    fn assume_readable(&mut self) {
+        let field = |f| self.packet.get(&(0, f)).copied();
+        let ends = (field(ContextField::PacketStart), field(ContextField::PacketEnd));
+        let readable = self.facts.before[self.entry].as_ref().map_or(0, |s| s.readable as u64);
+        let (Some(start), Some(end), 1..) = (ends.0, ends.1, readable) else { return };
+        let (highest, readable) = (self.terms.constant(64, u64::MAX - 0xffff), self.terms.constant(64, readable));
+        let readable = self.terms.add(start, readable);
+        for (low, high) in [(start, highest), (readable, end)] {
+            let above = self.terms.ult(high, low);
+            let c = self.terms.not(above);
+            self.assumptions.push(c);
+        }
     }
 
     fn result(&mut self, event: usize, part: u32, width: u32, region: Option<Region>) -> Term {
