@@ -13,6 +13,33 @@ pub struct Renaming<'c, 'a> {
     moves: BTreeMap<WebId, (Reg, Reg)>,
 }
 
+/// Webs that hold one value, and where that must be kept besides.
+#[derive(Clone, Debug, Default)]
+pub struct Value {
+    /// The webs, with their registers.
+    pub webs: Vec<(WebId, Reg)>,
+    /// Positions before which it must be there, though no web lives there.
+    pub kept: BTreeSet<usize>,
+}
+
+impl Value {
+    /// The value of a web.
+    pub fn of(web: WebId, reg: Reg) -> Value {
+        Value { webs: vec![(web, reg)], kept: BTreeSet::new() }
+    }
+
+    fn is_part(&self, web: WebId) -> bool {
+        self.webs.iter().any(|(w, _)| *w == web)
+    }
+
+    /// Whether it is needed before a position.
+    fn lives(&self, context: &Context, p: usize) -> bool {
+        let is_here =
+            |(web, reg): &(WebId, Reg)| context.facts.live[p].contains(*reg) && context.webs().at(p, *reg) == *web;
+        self.kept.contains(&p) || self.webs.iter().any(is_here)
+    }
+}
+
 impl<'c, 'a> Renaming<'c, 'a> {
     /// No web moves.
     pub fn new(context: &'c Context<'a>) -> Renaming<'c, 'a> {
@@ -26,25 +53,39 @@ impl<'c, 'a> Renaming<'c, 'a> {
         Some(())
     }
 
-    /// Other webs that would be in `to` while `web`, now in `from`, lives; `None` when it is also
-    /// overwritten by a call or by what nobody reads.
-    pub fn conflicts(&self, web: WebId, from: Reg, to: Reg) -> Option<BTreeSet<WebId>> {
+    /// Other webs that would be in `to` while `value` lives there.
+    pub fn conflicts(&self, value: &Value, to: Reg) -> BTreeSet<WebId> {
         let (facts, webs) = (self.context.facts, self.context.webs());
-        let lives = |p: usize| facts.live[p].contains(from) && webs.at(p, from) == web;
         let mut others = BTreeSet::new();
-        for p in 0..self.context.len() {
-            let stays = !self.context.writes[p].contains(from);
-            let lives_on = facts.flow.successors[p].iter().any(|s| lives(*s));
-            let is_read = self.context.live_after(p).contains(to);
-            if self.context.writes[p].contains(to) && lives(p) && stays && lives_on && !is_read {
-                return None;
+        let mut meet = |reg: Reg, web: WebId| {
+            if !value.is_part(web) && self.place(reg, web) == to {
+                others.insert(web);
             }
-            if lives(p) {
-                let here = facts.live[p].iter().map(|r| (r, webs.at(p, r)));
-                others.extend(here.filter(|(r, w)| *w != web && self.place(*r, *w) == to).map(|(_, w)| w));
+        };
+        for p in (0..self.context.len()).filter(|p| value.lives(self.context, *p)) {
+            facts.live[p].iter().for_each(|r| meet(r, webs.at(p, r)));
+            if facts.flow.successors[p].iter().any(|s| value.lives(self.context, *s)) {
+                let written = self.context.writes[p].iter();
+                written.filter_map(|r| Some((r, webs.id_defined(p, r)?))).for_each(|(r, w)| meet(r, w));
             }
         }
-        Some(others)
+        others
+    }
+
+    /// Moves what is in the way of `value` in `to` to registers that are free; `None` when there are none.
+    pub fn make_room(&mut self, value: &Value, to: Reg, most: usize) -> Option<()> {
+        let rivals = self.conflicts(value, to);
+        if rivals.len() > most {
+            return None;
+        }
+        let homes: Vec<Reg> = value.webs.iter().map(|(_, r)| *r).filter(|r| *r != to).collect();
+        for rival in rivals {
+            let places = homes.iter().copied().chain(Reg::all().filter(|r| *r != to && *r != Reg::FP));
+            let rival_value = Value::of(rival, to);
+            let free = places.into_iter().find(|r| self.conflicts(&rival_value, *r).is_empty())?;
+            self.add(rival, to, free)?;
+        }
+        Some(())
     }
 
     fn place(&self, reg: Reg, web: WebId) -> Reg {

@@ -12,7 +12,7 @@
 
 use crate::context::Context;
 use crate::proposal::Proposal;
-use crate::renaming::Renaming;
+use crate::renaming::{Renaming, Value};
 use crate::webs::WebId;
 use karakoram_bpf::insn::*;
 
@@ -35,16 +35,11 @@ pub(super) fn propose(context: &Context, out: &mut Vec<Proposal>) {
 fn moved(context: &Context, web: WebId, from: Reg, to: Reg) -> Option<Proposal> {
     let mut renaming = Renaming::new(context);
     renaming.add(web, from, to)?;
-    let rivals = renaming.conflicts(web, from, to)?;
-    // Without any, a copy is simply left out.
-    if rivals.is_empty() || rivals.len() > MAX_RIVALS {
+    let value = Value::of(web, from);
+    // Without rivals, a copy is simply left out.
+    if renaming.conflicts(&value, to).is_empty() {
         return None;
     }
-    for rival in rivals {
-        let place = std::iter::once(from).chain(Reg::all().filter(|r| *r != to && *r != from && *r != Reg::FP));
-        let free = |r: &Reg| renaming.conflicts(rival, to, *r).is_some_and(|c| c.is_empty());
-        let free = place.into_iter().find(free)?;
-        renaming.add(rival, to, free)?;
-    }
+    renaming.make_room(&value, to, MAX_RIVALS)?;
     Some(renaming.changes()?.proposal("exchange"))
 }

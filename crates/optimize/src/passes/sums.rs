@@ -1,47 +1,151 @@
-//! Sums of a register and a number that some register holds already.
+//! Sums of a register and a number that some register holds already, or held a while ago, or from
+//! which they are one addition away.
 //!
 //! ```text
 //! r3 = r1                  r3 = r1
 //! r3 += 14                 r3 += 14
 //! if r3 > r2 goto out      if r3 > r2 goto out
-//! ..                       ..
-//! r4 = r1                  r4 = r3
-//! r4 += 14            =>
+//! r3 = *(u16 *)(r1 + 12)   r4 = *(u16 *)(r1 + 12)
+//! if w3 != 8 goto out      if w4 != 8 goto out
+//! r3 = r1
+//! r3 += 34            =>   r3 += 20
 //! ```
 
 use crate::block::Block;
 use crate::context::Context;
-use crate::proposal::{Proposal, edits};
+use crate::proposal::{Changes, Proposal, edits};
+use crate::renaming::{Renaming, Value};
 use karakoram_bpf::insn::*;
 use karakoram_proof::facts::Fact;
+use std::collections::BTreeSet;
+
+/// Webs that are moved out of the way, at most.
+const MAX_RIVALS: usize = 4;
+
+/// Earlier sums that are looked at.
+const MAX_EARLIER: usize = 3;
+
+/// How far back, in instructions.
+const MAX_DISTANCE: usize = 200;
+
+/// A sum made by a copy and an addition.
+struct Sum {
+    copy: usize,
+    add: usize,
+    reg: Reg,
+    /// What it is.
+    fact: Fact,
+}
 
 pub(super) fn propose(context: &Context, out: &mut Vec<Proposal>) {
     for block in Block::all(context) {
-        for add in block.range.clone().filter(|p| !context.is_patched(*p)) {
-            let Insn::Alu { width: Width::W64, op: AluOp::Add, dst, src: Operand::Imm(by) } = *context.insn(add) else {
-                continue;
-            };
-            let copy = block.writer(add, dst).filter(|q| !context.is_patched(*q) && block.readers(*q, dst) == [add]);
-            if let Some(copy) = copy.filter(|q| matches!(context.insn(*q), Insn::Mov { width: Width::W64, .. })) {
-                out.extend(held(context, (copy, add), dst, by));
+        for sum in block.range.clone().filter_map(|p| Sum::at(context, &block, p)) {
+            match sum.held(context) {
+                Some(proposal) => out.push(proposal),
+                None => out.extend(sum.earlier(context).into_iter().filter_map(|at| sum.kept(context, at))),
             }
         }
     }
 }
 
-/// The sum made by two instructions, from a register that holds it.
-fn held(context: &Context, (copy, add): (usize, usize), dst: Reg, by: i32) -> Option<Proposal> {
-    let before = context.fact(add, dst)?;
-    let sum = Fact { delta: before.delta.wrapping_add(by as i64 as u64), ..*before };
-    let holds = |p: usize, r: Reg| {
-        context.fact(p, r).is_some_and(|f| sum.root.is_some() && f.kind == sum.kind && f.is_same(&sum))
-    };
-    if holds(copy, dst) {
-        return Some(
-            Proposal::new("sums/unchanged", edits(vec![(copy, None), (add, None)])).since(context.anchor(copy, dst)),
-        );
+impl Sum {
+    fn at(context: &Context, block: &Block, add: usize) -> Option<Sum> {
+        let Insn::Alu { width: Width::W64, op: AluOp::Add, dst: reg, src: Operand::Imm(by) } = *context.insn(add)
+        else {
+            return None;
+        };
+        let copy = block.writer(add, reg).filter(|q| block.readers(*q, reg) == [add])?;
+        let is_copy = matches!(context.insn(copy), Insn::Mov { width: Width::W64, src: Operand::Reg(_), .. });
+        let before = context.fact(add, reg).filter(|f| f.root.is_some())?;
+        let fact = Fact { delta: before.delta.wrapping_add(by as i64 as u64), ..*before };
+        let is_free = !context.is_patched(copy) && !context.is_patched(add);
+        (is_copy && is_free).then_some(Sum { copy, add, reg, fact })
     }
-    let from = Reg::all().find(|r| *r != dst && holds(add, *r))?;
-    let node = context.instead(add, Insn::Mov { width: Width::W64, dst, src: Operand::Reg(from) });
-    Some(Proposal::new("sums/held", edits(vec![(copy, None), (add, Some(node))])).since(context.anchor(add, from)))
+
+    /// Some register holds it.
+    fn held(&self, context: &Context) -> Option<Proposal> {
+        let holds =
+            |p: usize, r: Reg| context.fact(p, r).is_some_and(|f| f.kind == self.fact.kind && f.is_same(&self.fact));
+        if holds(self.copy, self.reg) {
+            let changes = vec![(self.copy, None), (self.add, None)];
+            return Some(Proposal::new("sums/unchanged", edits(changes)).since(context.anchor(self.copy, self.reg)));
+        }
+        let from = Reg::all().find(|r| *r != self.reg && holds(self.add, *r))?;
+        let copy = Insn::Mov { width: Width::W64, dst: self.reg, src: Operand::Reg(from) };
+        let changes = vec![(self.copy, None), (self.add, Some(context.instead(self.add, copy)))];
+        Some(Proposal::new("sums/held", edits(changes)).since(context.anchor(self.add, from)))
+    }
+
+    /// Where something at a known distance from it was computed last, on every way to it: position,
+    /// register, distance.
+    fn earlier(&self, context: &Context) -> Vec<(usize, Reg, u64)> {
+        let flow = &context.facts.flow;
+        let mut block = flow.block_of[self.copy];
+        let mut end = self.copy;
+        let mut found = Vec::new();
+        while self.copy - flow.blocks[block].start.min(self.copy) <= MAX_DISTANCE {
+            let computed = (flow.blocks[block].start..end).rev().filter_map(|p| self.related(context, p));
+            found.extend(computed.take(MAX_EARLIER - found.len()));
+            let above = context.dominators()[block];
+            if above == block || found.len() == MAX_EARLIER {
+                break;
+            }
+            block = above;
+            end = flow.blocks[block].end;
+        }
+        found
+    }
+
+    /// What an addition computes, when the distance from it is known.
+    fn related(&self, context: &Context, p: usize) -> Option<(usize, Reg, u64)> {
+        let Insn::Alu { width: Width::W64, op: AluOp::Add, dst, src: Operand::Imm(by) } = *context.insn(p) else {
+            return None;
+        };
+        let before = context.fact(p, dst)?;
+        let is_related = before.root == self.fact.root && before.kind == self.fact.kind;
+        let delta = before.delta.wrapping_add(by as i64 as u64);
+        is_related.then_some((p, dst, self.fact.delta.wrapping_sub(delta)))
+    }
+
+    /// The earlier one stays in a register until it is needed here.
+    fn kept(&self, context: &Context, (at, held, distance): (usize, Reg, u64)) -> Option<Proposal> {
+        let webs = context.webs();
+        let (old, new) = (webs.id_defined(at, held)?, webs.id_defined(self.add, self.reg)?);
+        let is_live = context.facts.live[self.copy].contains(held) && webs.at(self.copy, held) == old;
+        if distance != 0 && is_live {
+            return None;
+        }
+        let value = Value { webs: vec![(old, held), (new, self.reg)], kept: between(context, at, self.copy) };
+        let mut rooms = [self.reg, held].into_iter();
+        rooms.find_map(|room| {
+            let mut renaming = Renaming::new(context);
+            for (web, reg) in value.webs.iter().filter(|(_, reg)| *reg != room) {
+                renaming.add(*web, *reg, room)?;
+            }
+            renaming.make_room(&value, room, MAX_RIVALS)?;
+            let mut changes: Changes = renaming.changes()?;
+            changes.delete(self.copy);
+            let by = Operand::Imm(i32::try_from(distance as i64).ok()?);
+            let add = Insn::Alu { width: Width::W64, op: AluOp::Add, dst: room, src: by };
+            match distance {
+                0 => changes.delete(self.add),
+                _ => changes.replace(self.add, vec![context.instead(self.add, add)]),
+            }
+            Some(changes.proposal("sums/kept").since(at))
+        })
+    }
+}
+
+/// Positions on the ways from one to another, without the first.
+fn between(context: &Context, from: usize, to: usize) -> BTreeSet<usize> {
+    let mut seen = BTreeSet::from([to]);
+    let mut pending = vec![to];
+    while let Some(p) = pending.pop() {
+        for q in &context.facts.flow.predecessors[p] {
+            if *q != from && seen.insert(*q) {
+                pending.push(*q);
+            }
+        }
+    }
+    seen
 }
