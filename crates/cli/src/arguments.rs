@@ -1,6 +1,8 @@
 //! The command line: what all subcommands share, and the list of them.
 
-use crate::commands::{asm, check, completions, conformance_plugin, diff, doctor, lab, man, opt, print, run, stat};
+use crate::commands::{
+    asm, bench, check, completions, conformance_plugin, diff, doctor, lab, man, opt, print, run, stat,
+};
 use crate::failure::{Answer, Failure};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
@@ -54,6 +56,8 @@ pub enum Command {
     Stat(stat::Options),
     /// Run a program on packets
     Run(run::Options),
+    /// Measure how much faster one version of a program runs than another
+    Bench(bench::Options),
     /// Print programs as assembly
     Print(print::Options),
     /// Turn text into raw instructions, or into text of another format
@@ -81,6 +85,7 @@ impl Command {
             Command::Check(_) => "check",
             Command::Stat(_) => "stat",
             Command::Run(_) => "run",
+            Command::Bench(_) => "bench",
             Command::Print(_) => "print",
             Command::Asm(_) => "asm",
             Command::Diff(_) => "diff",
@@ -99,6 +104,7 @@ impl Command {
             Command::Check(options) => options.run(common),
             Command::Stat(options) => options.run(common),
             Command::Run(options) => options.run(common),
+            Command::Bench(options) => options.run(common),
             Command::Print(options) => options.run(common),
             Command::Asm(options) => options.run(common),
             Command::Diff(options) => options.run(common),
@@ -113,11 +119,12 @@ impl Command {
 
 /// The name of a subcommand as a constant.
 pub fn known_name(word: &str) -> Option<&'static str> {
-    const NAMES: [&str; 12] = [
+    const NAMES: [&str; 13] = [
         "opt",
         "check",
         "stat",
         "run",
+        "bench",
         "print",
         "asm",
         "diff",

@@ -1,6 +1,7 @@
 //! The subcommands, each with its options and its `run`.
 
 pub mod asm;
+pub mod bench;
 pub mod check;
 pub mod completions;
 pub mod conformance_plugin;

@@ -137,6 +137,20 @@ impl Input {
         }
     }
 
+    /// The one program to work on, by function or section where there are several.
+    pub fn entry(&self, only: Option<&str>) -> Result<FuncId, Failure> {
+        let only: Vec<String> = only.iter().map(|name| name.to_string()).collect();
+        match self.entries(&only)?.as_slice() {
+            [entry] => Ok(*entry),
+            several => {
+                let names: Vec<&str> = several.iter().map(|f| self.program().function(*f).name.as_str()).collect();
+                Err(Failure::usage("there are several programs")
+                    .of_file(&self.path)
+                    .help(format!("choose one with --prog: {}", names.join(", "))))
+            }
+        }
+    }
+
     /// The entries to report on: the programs; where there are none, the functions others may call;
     /// where there are none of those either, all functions. `only` keeps the ones of that name.
     pub fn entries(&self, only: &[String]) -> Result<Vec<FuncId>, Failure> {

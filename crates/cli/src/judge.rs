@@ -1,6 +1,10 @@
 //! The kernel as a judge: does it load, and do two versions behave alike when it runs them?
 
+use crate::bytes;
+use crate::failure::Failure;
+use crate::input::Input;
 use crate::packets;
+use crate::scenario::{Case, Setting};
 use karakoram_bpf::encode::Slot;
 use karakoram_bpf::hook::ProgramType;
 use karakoram_bpf::insn::FuncId;
@@ -21,6 +25,9 @@ use std::collections::HashMap;
 
 /// Entries that hash tables get at most when two versions are compared; see [`MapSetOptions`].
 const MOST_ENTRIES: u32 = 4096;
+
+/// Bytes of an Ethernet header.
+const ETHERNET_BYTES: usize = 14;
 
 /// The type of programs whose section says none: that of the `tc` command, which goes by any name.
 pub const GUESSED_TYPE: ProgramType = ProgramType::SCHED_CLS;
@@ -161,6 +168,19 @@ impl Kernel {
         Ok(Loaded { program, maps, functions, is_guess, slots: image.slots, _types: types })
     }
 
+    /// Loads a program of whatever was read.
+    pub fn load_input(&self, input: &Input, entry: FuncId) -> Result<Loaded, Failure> {
+        let loaded = match input.object() {
+            Some(object) => self.load_object(object, entry),
+            None => self.load_program(input.program()),
+        };
+        loaded.map_err(|why| {
+            Failure::machine(format!("the kernel did not take the program: {}", why.reason()))
+                .of_file(&input.path)
+                .of_program(&input.program().function(entry).name)
+        })
+    }
+
     /// Loads a program that is no object; its first function is the entry.
     pub fn load_program(&self, program: &Program) -> Result<Loaded, Refused> {
         let hook = match program.functions.first().map(|f| &f.entry) {
@@ -177,6 +197,39 @@ impl Kernel {
         let loaded = load::load(&request).map_err(|e| refused(e, &|_| None))?;
         let functions = (0..program.functions.len() as u32).map(FuncId).collect();
         Ok(Loaded { program: loaded, maps, functions, is_guess: false, slots, _types: None })
+    }
+}
+
+impl Loaded {
+    /// Puts values into its maps.
+    pub fn set(&self, settings: &[Setting]) -> Result<(), Failure> {
+        for setting in settings {
+            let map = self.maps.named(&setting.map).ok_or_else(|| {
+                let names: Vec<&str> = self.maps.maps().iter().map(|m| m.def().name.as_str()).collect();
+                setting.no_map(&names)
+            })?;
+            let keys = setting.keys(map.def()).map_err(|e| Failure::usage(format!("map {}: {e}", setting.map)))?;
+            for key in keys {
+                map.update(&key, &setting.value).map_err(|e| Failure::usage(e.to_string()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A case as the kernel takes it.
+    pub fn run_input(&self, case: &Case) -> RunInput {
+        let mut input = RunInput { data: case.packet.clone(), ..Default::default() };
+        if self.program.prog_type == ProgramType::SOCKET_FILTER {
+            // The kernel takes an Ethernet header away before the program sees the packet; on a packet
+            // socket it would see that header too.
+            let header = &case.packet[..case.packet.len().min(ETHERNET_BYTES)];
+            input.data.splice(..0, header.iter().copied());
+        }
+        if shape(self.program.prog_type).is_some_and(|s| s.ctx_out) {
+            input.ctx = default_context(self.program.prog_type, case.packet.len());
+        }
+        bytes::apply(&case.context, &mut input.ctx);
+        input
     }
 }
 

@@ -2,21 +2,30 @@
 //! options and its `run`; everything that prints, colours, reads the environment or exits is here.
 
 mod arguments;
+mod bytes;
+mod changes;
 mod commands;
 mod counterexample;
+mod coverage;
 mod engine;
 mod failure;
 mod figures;
+mod frame;
 mod input;
 mod interrupt;
 mod judge;
 mod output;
 mod packets;
 mod pcap;
+mod random;
 mod report;
+mod scenario;
+mod statistics;
 mod table;
 mod takeback;
 mod terminal;
+mod timing;
+mod tracer;
 
 use arguments::{Arguments, Common};
 use clap::Parser;

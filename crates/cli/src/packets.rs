@@ -1,5 +1,8 @@
 //! Packets to try programs on: the same for the same seed, mostly well-formed, some damaged.
 
+use crate::frame::checksum;
+use crate::random::Random;
+
 /// Ethernet header.
 const ETHERNET_BYTES: usize = 14;
 /// Longest that is made; fits a standard frame.
@@ -7,37 +10,8 @@ const MOST_BYTES: u64 = 1514;
 
 /// An endless sequence of frames.
 pub fn packets(seed: u64) -> impl Iterator<Item = Vec<u8>> {
-    let mut random = Random(seed ^ 0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::new(seed);
     std::iter::from_fn(move || Some(packet(&mut random)))
-}
-
-/// Numbers that only depend on the seed (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-
-    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len() as u64) as usize]
-    }
-
-    fn bytes(&mut self, count: usize) -> Vec<u8> {
-        (0..count).map(|_| self.next() as u8).collect()
-    }
 }
 
 fn packet(random: &mut Random) -> Vec<u8> {
@@ -73,7 +47,7 @@ fn damage(random: &mut Random, out: &mut Vec<u8>) {
     }
     if random.one_in(5) && !out.is_empty() {
         let at = random.below(out.len() as u64) as usize;
-        out[at] = random.next() as u8;
+        out[at] = random.number() as u8;
     }
 }
 
@@ -85,7 +59,7 @@ fn ipv4(random: &mut Random, out: &mut Vec<u8>) {
     let options = (words.max(5) as usize - 5) * 4;
     let start = out.len();
     out.push(0x40 | words);
-    out.push(random.next() as u8);
+    out.push(random.number() as u8);
     out.extend(((20 + options + payload.len()) as u16).to_be_bytes());
     out.extend(random.bytes(2));
     out.extend(if random.one_in(10) { [0x20, 1] } else { [0x40, 0] });
@@ -93,7 +67,7 @@ fn ipv4(random: &mut Random, out: &mut Vec<u8>) {
     out.extend(address(random));
     out.extend(address(random));
     let sum = checksum(&out[start..start + 20]);
-    out[start + 10..start + 12].copy_from_slice(&sum.to_be_bytes());
+    out[start + 10..start + 12].copy_from_slice(&sum);
     out.extend(random.bytes(options));
     out.extend(payload);
 }
@@ -116,7 +90,7 @@ fn ipv6(random: &mut Random, out: &mut Vec<u8>) {
         payload = extended;
         next = random.pick(&[0u8, 43, 60, 44]);
     }
-    out.extend([0x60, random.next() as u8, 0, 0]);
+    out.extend([0x60, random.number() as u8, 0, 0]);
     out.extend((payload.len() as u16).to_be_bytes());
     out.extend([next, random.below(65) as u8]);
     for _ in 0..2 {
@@ -148,15 +122,6 @@ fn transport(random: &mut Random, protocol: u8) -> Vec<u8> {
     }
     out.extend(random.bytes(body));
     out
-}
-
-/// Of an IPv4 header (RFC 1071).
-fn checksum(header: &[u8]) -> u16 {
-    let mut sum: u32 = header.chunks(2).map(|c| u32::from(c[0]) << 8 | u32::from(*c.get(1).unwrap_or(&0))).sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
 }
 
 #[cfg(test)]

@@ -178,9 +178,15 @@ impl Map {
         }
     }
 
-    /// Sets the value of a key.
+    /// Sets the value of a key. A single value of a per-CPU map is for all CPUs.
     pub fn update(&self, key: &[u8], value: &[u8]) -> Result<(), KernelError> {
-        self.fd.update(key, value, 0).map_err(|e| self.error("update", e))
+        let (all, one) = (self.fd.value_bytes(), self.def.value_size as usize);
+        let mut copies = value.to_vec();
+        if self.def.kind.is_per_cpu() && value.len() == one {
+            copies.resize(one.next_multiple_of(8), 0);
+            copies = copies.repeat(all / copies.len().max(1));
+        }
+        self.fd.update(key, &copies, 0).map_err(|e| self.error("update", e))
     }
 
     /// Puts a map or program into a map of those. `key` as the map has it.

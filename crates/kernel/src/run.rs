@@ -2,12 +2,13 @@
 
 mod shape;
 
+pub use crate::sys::os::{Pinned, pin_to_current_cpu};
 pub use shape::{Shape, default_context, shape};
 
 use crate::errno::Errno;
 use crate::error::KernelError;
 use crate::load::LoadedProgram;
-use crate::sys;
+use crate::sys::{self, os};
 use std::os::fd::AsFd;
 
 /// Room for what a program may add to a packet, in bytes.
@@ -95,6 +96,19 @@ impl Runner {
             if shape.ctx_in_place { (&self.ctx_in, input.ctx.len()) } else { (&self.ctx_out, result.ctx_size_out) };
         replace(&mut output.ctx, ctx, length);
         Ok(())
+    }
+
+    /// As [`Runner::run`]; returns the processor time that this thread spent in it, in nanoseconds: all
+    /// `repeat` runs, and entering and leaving the system call once.
+    pub fn run_timed(
+        &mut self,
+        program: &LoadedProgram,
+        input: &RunInput,
+        output: &mut RunOutput,
+    ) -> Result<u64, KernelError> {
+        let start = os::thread_cpu_ns();
+        self.run(program, input, output)?;
+        Ok(os::thread_cpu_ns() - start)
     }
 
     fn check(&self, program: &LoadedProgram, input: &RunInput, shape: Shape) -> Result<(), KernelError> {

@@ -8,7 +8,7 @@ use karakoram_bpf::hook::ProgramType;
 use karakoram_bpf::map::{MapDef, MapType};
 use karakoram_kernel::load::{LoadError, LoadRequest, LogDetail, Rejection, load};
 use karakoram_kernel::map::{MapSet, MapSetOptions};
-use karakoram_kernel::run::{RunInput, test_run};
+use karakoram_kernel::run::{RunInput, RunOutput, Runner, test_run};
 
 fn rejected(kind: ProgramType, slots: &[Slot]) -> Rejection {
     match load(&LoadRequest::new("bad", kind, slots)) {
@@ -210,4 +210,15 @@ fn every_type_with_a_test_run() {
     let program = load_with(ProgramType::SK_SKB, &slots, &MapSet::default());
     let error = test_run(&program, &RunInput::packet(&program, vec![0; 64])).unwrap_err();
     assert!(error.to_string().contains("no test run for this type"), "{error}");
+}
+
+#[test]
+fn timed_runs_use_processor_time() {
+    let Some(()) = permitted("timed_runs_use_processor_time") else { return };
+    let program = load_with(ProgramType::XDP, &[mov(0, 2), exit()], &MapSet::default());
+    let mut output = RunOutput::default();
+    let input = RunInput { repeat: 1000, ..RunInput::packet(&program, vec![0; 60]) };
+    let spent = Runner::default().run_timed(&program, &input, &mut output).unwrap();
+    assert!(spent > 0);
+    assert_eq!(output.retval, 2);
 }

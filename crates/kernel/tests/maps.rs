@@ -124,3 +124,17 @@ fn smaller_tables() {
     assert_eq!(set.maps()[0].fd().info().max_entries, 64);
     assert_eq!(set.maps()[1].fd().info().max_entries, 5000);
 }
+
+#[test]
+fn one_value_is_for_all_cpus() {
+    let Some(()) = permitted("one_value_is_for_all_cpus") else { return };
+    for kind in [MapType::PERCPU_ARRAY, MapType::PERCPU_HASH] {
+        let map = create(&map_def("m", kind, 4, 12, 3));
+        let value: Vec<u8> = (1..=12).collect();
+        map.update(&[1, 0, 0, 0], &value).unwrap();
+        let all = map.lookup(&[1, 0, 0, 0]).unwrap().unwrap();
+        let cpus = possible_cpus().unwrap();
+        assert_eq!(all.len(), 16 * cpus);
+        assert!(all.chunks(16).all(|one| one[..12] == value && one[12..] == [0; 4]), "{all:?}");
+    }
+}

@@ -44,8 +44,7 @@ pub(super) fn has_skb(hook: Hook) -> bool {
 pub(super) fn memory(hook: Hook, input: &Input, state: &mut State, options: &Options) -> Memory {
     let mut context = input.context.clone();
     context.truncate(MAX_CONTEXT);
-    let given = context.len();
-    context.resize(given.max(context_size(hook)), 0);
+    context.resize(context.len().max(context_size(hook)), 0);
     let mut memory = Memory {
         maps: std::mem::take(&mut state.maps),
         packet: Packet::new(&input.metadata, &input.packet),
@@ -67,9 +66,7 @@ pub(super) fn memory(hook: Hook, input: &Input, state: &mut State, options: &Opt
     }
     if has_skb(hook) {
         describe_packet(&mut memory);
-        if given == 0 {
-            describe_protocol(&mut memory);
-        }
+        describe_protocol(&mut memory);
     }
     memory
 }
@@ -131,7 +128,8 @@ pub(super) fn describe_packet(memory: &mut Memory) {
     }
 }
 
-/// Fields of a packet that nobody described: it came from the first interface.
+/// Fields of a packet that nobody described, which are 0: its protocol is what it says, and it came
+/// from the first interface.
 fn describe_protocol(memory: &mut Memory) {
     let bytes = memory.packet.bytes();
     let ethertype = bytes.get(12..14).map_or(0, |b| u16::from_le_bytes([b[0], b[1]]));
@@ -141,8 +139,11 @@ fn describe_protocol(memory: &mut Memory) {
         (_, Some(6)) => 0x86ddu16.to_be(),
         _ => ethertype,
     };
-    put(memory, skb::PROTOCOL, protocol as u32);
-    put(memory, skb::IFINDEX, 1);
+    for (offset, value) in [(skb::PROTOCOL, protocol as u32), (skb::IFINDEX, 1)] {
+        if field(memory, offset) == 0 {
+            put(memory, offset, value);
+        }
+    }
 }
 
 /// A field of the context, as the kernel's helpers use it.

@@ -28,6 +28,14 @@ pub fn page_size() -> usize {
     usize::try_from(n).unwrap_or(4096)
 }
 
+/// Processor time that this thread has used, in nanoseconds.
+pub fn thread_cpu_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure is plain numbers, live for the call. This clock exists on every Linux.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
 /// Raises the soft limit of locked memory to the hard one, and the hard one where permitted. Kernels
 /// before 5.11 charge BPF objects to it. Failure shows in the call that needed the memory.
 pub fn raise_memory_lock_limit() {

@@ -1,0 +1,1 @@
+kara bench cli/count.s cli/count.s --input missing.toml
