@@ -3,14 +3,12 @@
 use crate::interrupt;
 use crate::terminal;
 use indicatif::{ProgressBar, ProgressStyle};
-use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::program::Program;
 use karakoram_optimize::cost::Goal;
 use karakoram_optimize::pipeline::SlotWindow;
 use karakoram_optimize::search::McmcOptions;
 use karakoram_optimize::{Level, Options, Outcome, Progress, optimize};
 use karakoram_proof::ProverOptions;
-use karakoram_proof::apply::{Applied, Proven, Prover};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -93,27 +91,4 @@ fn progress_bar(quiet: bool) -> ProgressBar {
     }
     bar.enable_steady_tick(Duration::from_millis(100));
     bar
-}
-
-/// Applies rewrites that were applied before to `input` once more, each judged again; what no longer
-/// fits is left out. Rewrites of one round count positions from the start of that round.
-pub fn replay(input: &Program, steps: &[Applied], prover: ProverOptions) -> Proven {
-    let prover = Prover::new(input, prover);
-    let mut proven = Proven::input(input.clone());
-    let mut at = 0;
-    while at < steps.len() {
-        let function = steps[at].rewrite.function;
-        let same = |s: &&Applied| s.round == steps[at].round && s.rewrite.function == function;
-        let count = steps[at..].iter().take_while(same).count();
-        let batch = steps[at..at + count].iter().map(|s| s.rewrite.clone()).collect();
-        let facts = prover.facts(proven.program(), function);
-        prover.apply(&mut proven, function, &facts, batch, &mut || true);
-        at += count;
-    }
-    proven
-}
-
-/// The rewrites of one function in order.
-pub fn steps_of(proven: &Proven, function: FuncId) -> Vec<Applied> {
-    proven.applied().iter().filter(|a| a.rewrite.function == function).cloned().collect()
 }

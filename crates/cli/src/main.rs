@@ -18,6 +18,7 @@ mod output;
 mod packets;
 mod pcap;
 mod random;
+mod replay;
 mod report;
 mod scenario;
 mod statistics;

@@ -1,54 +1,46 @@
 //! Taking rewrites back that another judge does not agree with.
 //!
-//! The prover has accepted every rewrite, but the kernel's verifier may know less than the prover,
-//! and running both versions may show what all of us missed. The first rewrite after which the judge
-//! says no is looked for by bisection over the prefixes of what was done. Its rule is then refused
-//! for that function, and the function is optimized anew without it. After [`MOST_RULES`] rules the
-//! function stays as it was in the input. Functions do not depend on each other in this, so the
-//! rewrites of the others are kept, judged once more by the prover.
+//! The prover has accepted every rewrite, but the kernel's verifier may know less than the prover, or
+//! have more work with the result, and running both versions may show what all of us missed. Then the
+//! rewrites are done once more, in halves of halves: what the judge still says yes to stays, and of the
+//! rest the halves are tried, down to single rewrites. So those that do harm are found by bisection, and
+//! with them go only the later ones that build on them. Functions do not depend on each other in this,
+//! so those that the program does not reach keep theirs.
 
-use crate::engine::{self, Settings};
 use crate::input::reachable;
+use crate::replay::{self, Step};
 use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::program::Program;
-use karakoram_proof::apply::{Applied, Proven};
-use std::collections::BTreeSet;
+use karakoram_proof::ProverOptions;
+use karakoram_proof::apply::{Proven, Prover};
+use std::collections::BTreeMap;
 
-/// Rules refused for one function before it is left alone altogether.
-const MOST_RULES: usize = 4;
+/// Questions to the judge about one program; what is not settled then is taken back with the rest.
+const MOST_QUESTIONS: usize = 48;
 
-/// Above so many rewrites of a program, the last ones are taken back together.
-const MANY_STEPS: usize = 300;
-
-/// What was done to each function, and what is no longer tried.
+/// What was done to the input, as far as all judges agree.
 pub struct Ledger<'a> {
     input: &'a Program,
-    settings: &'a Settings,
-    steps: Vec<Vec<Applied>>,
-    refused: Vec<BTreeSet<String>>,
+    prover: Prover,
     proven: Proven,
 }
 
-/// A rewrite that was taken back.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// What was taken back of one program.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TakenBack {
-    /// The function it was in.
-    pub function: FuncId,
-    /// The rule; `None` when all of the function's rewrites were taken back.
-    pub rule: Option<String>,
+    /// The rewrites that the judge minds, by rule; also those that were not looked at apart.
+    pub rules: BTreeMap<String, usize>,
+    /// Rewrites before, and after.
+    pub rewrites: (usize, usize),
 }
+
+/// A judge of programs.
+type Judge<'j> = &'j mut dyn FnMut(&Proven) -> bool;
 
 impl<'a> Ledger<'a> {
     /// Begins with what the optimizer did.
-    pub fn new(input: &'a Program, settings: &'a Settings, proven: Proven) -> Ledger<'a> {
-        let functions = (0..input.functions.len() as u32).map(FuncId);
-        Ledger {
-            input,
-            settings,
-            steps: functions.map(|f| engine::steps_of(&proven, f)).collect(),
-            refused: vec![BTreeSet::new(); input.functions.len()],
-            proven,
-        }
+    pub fn new(input: &'a Program, options: ProverOptions, proven: Proven) -> Ledger<'a> {
+        Ledger { input, prover: Prover::new(input, options), proven }
     }
 
     /// The program as it is now.
@@ -57,116 +49,127 @@ impl<'a> Ledger<'a> {
     }
 
     /// Takes back what makes `accepts` say no of the program that `entry` begins. The judge is known
-    /// to accept the input.
-    pub fn take_back(&mut self, entry: FuncId, accepts: &mut dyn FnMut(&Proven) -> bool) -> TakenBack {
-        let mut steps: Vec<Applied> = Vec::new();
-        for f in reachable(self.input, entry) {
-            steps.extend(self.steps[f.0 as usize].iter().cloned());
-        }
-        // Between `good` and `bad` steps the judge changes its mind; 0 is the input.
-        let (mut good, mut bad) = (0, steps.len());
-        while bad - good > 1 {
-            let middle = good + (bad - good) / 2;
-            let prefix = engine::replay(self.input, &steps[..middle], self.settings.prover);
-            if accepts(&prefix) { good = middle } else { bad = middle }
-        }
-        if steps.len() > MANY_STEPS {
-            return self.keep_first(entry, good, steps.len() - good);
-        }
-        match bad.checked_sub(1).and_then(|i| steps.get(i)) {
-            Some(culprit) => self.refuse(culprit.rewrite.function, culprit.rewrite.rule.clone()),
-            None => TakenBack { function: entry, rule: None },
-        }
-    }
-
-    /// Keeps the first `count` steps of the functions that `entry` reaches: where there are very many,
-    /// optimizing anew without one rule takes too long, and what the verifier minds is seldom one rule.
-    fn keep_first(&mut self, entry: FuncId, count: usize, dropped: usize) -> TakenBack {
-        let mut left = count;
-        for f in reachable(self.input, entry) {
-            let steps = &mut self.steps[f.0 as usize];
-            steps.truncate(left);
-            left -= steps.len();
-        }
-        self.replay();
-        TakenBack { function: entry, rule: Some(format!("(the last {dropped} rewrites)")) }
+    /// to accept the input, and to say no now.
+    pub fn take_back(&mut self, entry: FuncId, accepts: Judge) -> TakenBack {
+        let functions = reachable(self.input, entry);
+        let steps = replay::steps(self.input, self.proven.applied(), &functions);
+        let mut kept = self.proven.clone();
+        functions.iter().for_each(|f| kept.revert(*f));
+        let mut search = Search { prover: &self.prover, accepts, questions: 0, taken: 0, minded: BTreeMap::new() };
+        let kept = search.settle(kept, &steps, true);
+        let mine = kept.applied().iter().filter(|a| functions.contains(&a.rewrite.function)).count();
+        let taken = TakenBack { rules: search.minded, rewrites: (steps.len(), mine) };
+        self.proven = kept;
+        taken
     }
 
     /// Keeps a function as it was in the input.
     pub fn give_up(&mut self, function: FuncId) {
-        self.steps[function.0 as usize].clear();
-        self.replay();
+        self.proven.revert(function);
     }
 
     /// Whether anything of a function was changed.
     pub fn is_changed(&self, function: FuncId) -> bool {
-        !self.steps[function.0 as usize].is_empty()
+        self.proven.applied().iter().any(|a| a.rewrite.function == function)
     }
+}
 
-    fn refuse(&mut self, function: FuncId, rule: String) -> TakenBack {
-        let place = function.0 as usize;
-        let refused = &mut self.refused[place];
-        // A rule that comes back in spite of being refused would make this go on for ever.
-        if !refused.insert(rule.clone()) || refused.len() > MOST_RULES {
-            self.give_up(function);
-            return TakenBack { function, rule: None };
+struct Search<'s, 'j> {
+    prover: &'s Prover,
+    accepts: Judge<'j>,
+    questions: usize,
+    taken: usize,
+    minded: BTreeMap<String, usize>,
+}
+
+impl Search<'_, '_> {
+    /// Adds to `kept`, which the judge accepts, as many of the steps as it accepts too. `refused`: it is
+    /// known not to accept all of them.
+    fn settle(&mut self, kept: Proven, steps: &[Step], refused: bool) -> Proven {
+        if steps.is_empty() {
+            return kept;
         }
-        let name = self.input.function(function).name.clone();
-        let settings = Settings {
-            skip: self.settings.skip.union(refused).cloned().collect(),
-            only: Some(BTreeSet::from([name])),
-            ..self.settings.clone()
-        };
-        let outcome = engine::run(self.input, &settings);
-        self.steps[place] = engine::steps_of(&outcome.proven, function);
-        self.replay();
-        TakenBack { function, rule: Some(rule) }
+        if self.questions >= MOST_QUESTIONS {
+            return self.drop(kept, steps);
+        }
+        if !refused {
+            let mut all = kept.clone();
+            replay::extend(self.prover, &mut all, steps);
+            if all.applied().len() == kept.applied().len() {
+                return kept;
+            }
+            self.questions += 1;
+            if (self.accepts)(&all) {
+                return all;
+            }
+        }
+        let [_, _, ..] = steps else { return self.drop(kept, steps) };
+        let (first, second) = steps.split_at(steps.len() / 2);
+        let before = self.taken;
+        let kept = self.settle(kept, first, false);
+        // With all of the first half there, both together are what was refused.
+        self.settle(kept, second, self.taken == before)
     }
 
-    fn replay(&mut self) {
-        // Rounds are counted over all functions; here each function has its own.
-        let steps: Vec<Applied> = self.steps.iter().flatten().cloned().collect();
-        self.proven = engine::replay(self.input, &steps, self.settings.prover);
+    fn drop(&mut self, kept: Proven, steps: &[Step]) -> Proven {
+        self.taken += steps.len();
+        for step in steps {
+            *self.minded.entry(step.name().1.to_string()).or_default() += 1;
+        }
+        kept
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::{self, Settings};
+    use karakoram_bpf::insn::Insn;
     use karakoram_bpf::text::asm;
 
-    const PROGRAM: &str = ".func main\n.hook buffer=16\nr2 = 1\nr2 += 2\nr0 = r2\nr0 += 0\ncall sub\nexit\n\
-                           .func sub\n.local\nr3 = 7\nr0 = 5\nexit\n";
+    const PROGRAM: &str = ".func main\n.hook buffer=16\nr2 = 1\nr2 += 2\nr0 = r2\nr0 += 0\nr3 = *(u8 *)(r1 + 1)\n\
+                           r4 = r3\nr0 += r4\ncall sub\nexit\n.func sub\n.local\nr3 = 7\nr0 = 5\nexit\n";
 
-    fn optimized<'a>(input: &'a Program, settings: &'a Settings) -> Ledger<'a> {
-        Ledger::new(input, settings, engine::run(input, settings).proven)
+    fn optimized(input: &Program) -> Ledger<'_> {
+        let settings = Settings { quiet: true, ..Settings::default() };
+        Ledger::new(input, settings.prover, engine::run(input, &settings).proven)
     }
 
-    /// A judge that does not want the main function to lose any instruction.
+    fn loads(proven: &Proven) -> usize {
+        proven.program().functions[0].nodes.iter().filter(|n| matches!(n.insn, Insn::Load { .. })).count()
+    }
+
+    /// A judge that wants the load to stay: what removed it is taken back, and nothing else of it.
     #[test]
-    fn what_the_judge_refuses_is_taken_back_and_the_rest_stays() {
+    fn what_the_judge_minds_is_taken_back_and_the_rest_stays() {
         let input = asm::parse(PROGRAM).unwrap();
-        let settings = Settings { quiet: true, ..Settings::default() };
-        let mut ledger = optimized(&input, &settings);
-        let length = input.functions[0].nodes.len();
-        let mut accepts = |p: &Proven| p.program().functions[0].nodes.len() == length;
+        let mut ledger = optimized(&input);
+        let mut accepts = |p: &Proven| loads(p) == 1;
         assert!(!accepts(ledger.proven()), "there is something to take back");
-        for _ in 0..=MOST_RULES {
-            if accepts(ledger.proven()) {
-                break;
-            }
-            let taken = ledger.take_back(FuncId(0), &mut accepts);
-            assert_eq!(taken.function, FuncId(0));
-        }
+        let everything = ledger.proven().applied().len();
+        let taken = ledger.take_back(FuncId(0), &mut accepts);
         assert!(accepts(ledger.proven()));
+        assert_eq!(taken.rewrites.0, everything);
+        assert!(taken.rewrites.1 > 0 && taken.rewrites.1 < everything, "{taken:?}");
+        assert!(taken.rules.values().sum::<usize>() <= everything - taken.rewrites.1, "{taken:?}");
+        assert!(ledger.proven().program().functions[0].nodes.len() < input.functions[0].nodes.len());
         assert_eq!(ledger.proven().program().functions[1].nodes.len(), 2, "the other function stays optimized");
     }
 
     #[test]
-    fn replaying_gives_the_same_program() {
+    fn a_judge_that_wants_nothing_changed_gets_the_input() {
         let input = asm::parse(PROGRAM).unwrap();
-        let proven = engine::run(&input, &Settings { quiet: true, ..Settings::default() }).proven;
-        let again = engine::replay(&input, proven.applied(), Default::default());
-        assert_eq!(again.program(), proven.program());
+        let mut ledger = optimized(&input);
+        ledger.take_back(FuncId(0), &mut |p| p.program() == &input);
+        assert_eq!(ledger.proven().program(), &input);
+        assert!(ledger.proven().applied().is_empty());
+    }
+
+    #[test]
+    fn doing_it_again_gives_the_same_program() {
+        let input = asm::parse(PROGRAM).unwrap();
+        let ledger = optimized(&input);
+        let again = replay::again(&input, ledger.proven().applied(), ProverOptions::default());
+        assert_eq!(again.program(), ledger.proven().program());
     }
 }

@@ -77,6 +77,14 @@ impl Proven {
         }
         self.rounds += other.rounds;
     }
+
+    /// Gives a function the code of the input again; that of the others stays proven, as it was proven
+    /// apart from it (see [`Proven::absorb`]).
+    pub fn revert(&mut self, function: FuncId) {
+        let place = function.0 as usize;
+        self.program.functions[place].clone_from(&self.original.functions[place]);
+        self.applied.retain(|a| a.rewrite.function != function);
+    }
 }
 
 /// Judges proposals and applies those that hold.

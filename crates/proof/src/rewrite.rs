@@ -233,7 +233,7 @@ impl Code for Edited<'_> {
 
 /// The function with all edits of disjoint rewrites made. Jumps to removed instructions go to what
 /// took their place.
-pub(crate) fn splice(function: &Function, rewrites: &[&Rewrite]) -> Function {
+pub fn splice(function: &Function, rewrites: &[&Rewrite]) -> Function {
     let mut edits: Vec<&Edit> = rewrites.iter().flat_map(|r| &r.edits).collect();
     edits.sort_by_key(|e| e.at.start);
     let mut nodes: Vec<Node> = Vec::with_capacity(function.nodes.len());

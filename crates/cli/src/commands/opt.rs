@@ -3,18 +3,18 @@
 use crate::arguments::Common;
 use crate::engine::{self, Settings};
 use crate::failure::{Answer, Failure};
-use crate::figures::{self, Figures};
+use crate::figures;
 use crate::input::{Form, Input, Sidecars, reachable};
 use crate::interrupt;
-use crate::judge::{self, Kernel, Loaded, Refused, Runs, TypeOption};
+use crate::judge::{Kernel, TypeOption};
 use crate::output::{self, Artefact};
-use crate::report::{ProgramReport, Report, Verdict};
+use crate::replay;
+use crate::report::{ProgramReport, Report};
 use crate::takeback::Ledger;
+use judging::Judgement;
 use karakoram_bpf::barrier::barriers;
 use karakoram_bpf::insn::FuncId;
-use karakoram_bpf::program::Program;
 use karakoram_bpf::text::{self, Format, asm};
-use karakoram_elf::Object;
 use karakoram_optimize::Level;
 use karakoram_optimize::cost;
 use karakoram_optimize::pipeline::{FunctionStats, SlotWindow};
@@ -26,6 +26,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+mod judging;
+
 const AFTER_HELP: &str = "\
 Examples:
   kara opt prog.o -o prog.opt.o               every program of an object
@@ -35,7 +37,8 @@ Examples:
   kara opt prog.bpf -o out.bpf --window 0:3   only slots 0 to 3 may change
 
 The kernel of this machine is asked whether it accepts the result (--kernel none: it is not).
-What it rejects is taken back, rewrite by rewrite; in the worst case a program stays as it was.
+Rewrites that it rejects, or that make its verifier work harder (--verifier-growth), are taken back,
+each by itself; in the worst case a program stays as it was.
 The proof goes to OUT.proof, for `kara check`. Ctrl-C ends the search and writes the best proven
 result.
 
@@ -69,6 +72,10 @@ pub struct Options {
     /// Kernel that must accept the result
     #[arg(long, value_enum, default_value_t = Target::Running)]
     kernel: Target,
+    /// Instructions that the kernel's verifier may process more than of the input, in percent and at
+    /// least 2 [default: 10; for the goal `slots` any number]
+    #[arg(long, value_name = "PERCENT")]
+    verifier_growth: Option<u32>,
     /// Packets to run both versions on, where the kernel can run that type of program
     #[arg(long, value_name = "N", default_value_t = 300, hide_short_help = true)]
     runs: u64,
@@ -276,16 +283,6 @@ struct Work<'a> {
     verbose: bool,
 }
 
-/// What the judges say of one program.
-struct Judgement {
-    before: Figures,
-    after: Figures,
-    verdict: Verdict,
-    /// Why the result cannot stay as it is.
-    objection: Option<String>,
-    notes: Vec<String>,
-}
-
 impl<'a> Work<'a> {
     fn new(options: &'a Options, common: &Common, input: &'a Input, form: Form) -> Result<Work<'a>, Failure> {
         let entries = input.entries(&options.prog)?;
@@ -296,7 +293,7 @@ impl<'a> Work<'a> {
     fn optimize(&self) -> Result<(Proven, Report), Failure> {
         let program = self.input.program();
         let outcome = engine::run(program, &self.settings);
-        let mut ledger = Ledger::new(program, &self.settings, outcome.proven);
+        let mut ledger = Ledger::new(program, self.settings.prover, outcome.proven);
         let mut notes: Vec<Vec<String>> = vec![Vec::new(); self.entries.len()];
         let mut general = self.general_notes(outcome.is_partial);
         if self.verbose {
@@ -354,117 +351,6 @@ impl<'a> Work<'a> {
             ledger.give_up(function);
             let name = &self.input.program().function(function).name;
             notes.push(format!("function {name} is kept as it is: {error}"));
-        }
-    }
-
-    /// Judges every program, and takes back what a judge objects to until none does.
-    fn judge_all(
-        &self,
-        kernel: Option<&Kernel>,
-        ledger: &mut Ledger,
-        notes: &mut [Vec<String>],
-    ) -> Result<Vec<Judgement>, Failure> {
-        'again: loop {
-            let mut judgements = Vec::new();
-            let object = self.rewritten(ledger.proven())?;
-            for (place, &entry) in self.entries.iter().enumerate() {
-                let judgement = self.judge(kernel, ledger.proven().program(), object.as_ref(), entry);
-                if let Some(objection) = &judgement.objection {
-                    notes[place].push(self.take_back(kernel, ledger, entry, objection));
-                    continue 'again;
-                }
-                judgements.push(judgement);
-            }
-            return Ok(judgements);
-        }
-    }
-
-    fn take_back(&self, kernel: Option<&Kernel>, ledger: &mut Ledger, entry: FuncId, objection: &str) -> String {
-        let mut accepts = |proven: &Proven| match self.rewritten(proven) {
-            Ok(object) => self.judge(kernel, proven.program(), object.as_ref(), entry).objection.is_none(),
-            Err(_) => false,
-        };
-        let taken = ledger.take_back(entry, &mut accepts);
-        let name = &self.input.program().function(taken.function).name;
-        match taken.rule {
-            Some(rule) => format!("rule {rule} was taken back in function {name}: {objection}"),
-            None => {
-                ledger.give_up(taken.function);
-                format!("function {name} is kept as it is: {objection}")
-            }
-        }
-    }
-
-    /// The object with that program, as a loader will read it.
-    fn rewritten(&self, proven: &Proven) -> Result<Option<Object>, Failure> {
-        let Some(object) = self.input.object() else { return Ok(None) };
-        let bytes = object.write(proven).map_err(|e| Failure::input(e.to_string()).of_file(&self.input.path))?;
-        Object::parse(bytes).map(Some).map_err(|e| Failure::input(e.to_string()).of_file(&self.input.path))
-    }
-
-    fn judge(&self, kernel: Option<&Kernel>, program: &Program, object: Option<&Object>, entry: FuncId) -> Judgement {
-        let original = self.input.program();
-        let mut judgement = Judgement {
-            before: Figures::of(original, entry),
-            after: Figures::of(program, entry),
-            verdict: Verdict::Unchecked,
-            objection: None,
-            notes: Vec::new(),
-        };
-        let Some(kernel) = kernel else { return judgement };
-        let load = |program: &Program, object: Option<&Object>| match object {
-            Some(object) => kernel.load_object(object, entry),
-            None if entry == FuncId(0) => kernel.load_program(program),
-            None => Err(Refused::Unchecked("it is not the first function".into())),
-        };
-        let before = load(original, self.input.object());
-        let after = load(program, object);
-        if let Ok(loaded) = &before {
-            judgement.before = judgement.before.with_kernel(original, entry, loaded);
-        }
-        if let Ok(loaded) = &after {
-            judgement.after = judgement.after.with_kernel(program, entry, loaded);
-            judgement.verdict = Verdict::Accepted;
-            if loaded.is_guess {
-                let guess = judge::GUESSED_TYPE.name();
-                judgement.notes.push(format!("its section names no program type; it was loaded as {guess} (--type)"));
-            }
-        }
-        match (before, after) {
-            (Ok(a), Ok(b)) => self.compare(&a, &b, program, entry, &mut judgement),
-            (Ok(_), Err(why)) => judgement.objection = Some(why.reason().to_string()),
-            (Err(Refused::Rejected(why)), Err(_)) => {
-                judgement.verdict = Verdict::Rejected;
-                judgement.notes.push(format!("the kernel rejects the input already: {why}"));
-            }
-            (Err(Refused::Unchecked(why)), Err(_)) => {
-                judgement.notes.push(format!("the kernel was not asked: {why}"));
-            }
-            (Err(_), Ok(_)) => {}
-        }
-        judgement
-    }
-
-    fn compare(&self, a: &Loaded, b: &Loaded, program: &Program, entry: FuncId, judgement: &mut Judgement) {
-        let functions = reachable(program, entry);
-        let same = |f: &FuncId| program.function(*f) == self.input.program().function(*f);
-        if self.options.runs == 0 || functions.iter().all(same) {
-            return;
-        }
-        match judge::run_both(a, b, self.options.runs, self.options.seed) {
-            Runs::Agree(runs) if self.verbose => {
-                judgement.notes.push(format!("no difference in {runs} runs of both versions on the kernel"));
-            }
-            Runs::Agree(_) => {}
-            Runs::Differ(how) => {
-                judgement.objection = Some(format!(
-                    "the two versions behaved differently on the kernel, which is a bug in kara; please report it: {how}"
-                ));
-            }
-            Runs::NotCompared(why) if self.verbose => {
-                judgement.notes.push(format!("not run side by side: {why}"));
-            }
-            Runs::NotCompared(_) => {}
         }
     }
 
@@ -532,7 +418,7 @@ impl<'a> Work<'a> {
         }
         for n in 1..self.options.top as usize {
             let Some(steps) = proven.applied().len().checked_sub(n).filter(|left| *left > 0) else { break };
-            let other = engine::replay(self.input.program(), &proven.applied()[..steps], self.settings.prover);
+            let other = replay::again(self.input.program(), &proven.applied()[..steps], self.settings.prover);
             let ending = Path::new(out).extension().map_or(String::new(), |e| format!(".{}", e.to_string_lossy()));
             let path = Path::new(out).with_extension("");
             output::write(&format!("{}.{n}{ending}", path.display()), &self.artefact(&other)?)?;
