@@ -6,6 +6,8 @@ pub mod context;
 pub mod cost;
 pub mod draft;
 mod explain;
+mod graph;
+mod layout;
 mod memo;
 mod parallel;
 pub mod passes;

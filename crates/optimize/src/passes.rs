@@ -7,6 +7,7 @@ use crate::pipeline::Level;
 use crate::proposal::Proposal;
 
 mod advance;
+mod arrange;
 mod branch;
 mod constant;
 mod copies;
@@ -114,6 +115,7 @@ pub const ALL: &[Pass] = &[
     pass("exits", Level::O2, Stage::SECOND, 0, exits::propose),
     pass("returns", Level::O2, Stage::SECOND, 0, returns::propose),
     pass("switch", Level::O2, Stage::SECOND, 0, switch::propose),
+    pass("arrange", Level::O2, Stage::SECOND, 0, arrange::propose),
     pass("tails", Level::O2, Stage::SECOND, 0, tails::propose),
     pass("deletion", Level::O2, Stage::LAST, 2, deletion::propose),
     pass("deletion", Level::O3, Stage::LAST, 2, deletion::propose_all),

@@ -181,6 +181,11 @@ impl<'a> Edited<'a> {
         Edited { original: Original { function, flow, rewrite }, new }
     }
 
+    /// Whether an identity occurs in an edit's new code.
+    pub(crate) fn has_new(&self, id: InsnId) -> bool {
+        self.new.contains_key(&id)
+    }
+
     /// The place that takes the role of an original position.
     pub(crate) fn place(&self, mut position: usize) -> Option<At> {
         for (e, edit) in self.original.rewrite.edits.iter().enumerate() {

@@ -38,7 +38,7 @@ impl Walk<'_> {
         for edit in &self.rewrite.edits {
             for p in edit.at.clone().filter(|p| self.facts.is_reachable(*p)) {
                 let id = self.old.function.nodes[p].id;
-                let is_kept = self.rewrite.edits.iter().flat_map(|e| &e.nodes).any(|n| n.id == id);
+                let is_kept = self.new.has_new(id);
                 let outside = |q: &usize| !edit.at.contains(q);
                 let is_entered = p == edit.at.start || self.facts.flow.predecessors[p].iter().any(outside);
                 if is_kept || is_entered {
