@@ -4,7 +4,7 @@ use crate::encode::{self, DecodeError, EncodeError, Slot};
 use crate::hook::Hook;
 use crate::insn::*;
 use crate::map::MapDef;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 /// An instruction with its identity.
@@ -54,6 +54,10 @@ pub struct Program {
     pub maps: Vec<MapDef>,
     /// Kernel functions that it calls by [`Callee::Extern`], as far as the object describes them.
     pub externs: BTreeMap<u32, Prototype>,
+    /// Maps of global data, by number, whose contents are taken to be [`MapDef::initial`] whenever the
+    /// program runs. Nobody may change them before loading; that they cannot change later is for
+    /// whoever puts them here to know.
+    pub constants: BTreeSet<usize>,
 }
 
 /// What the types of an object say of a kernel function.
@@ -287,6 +291,14 @@ impl Program {
             functions.push(Function::from_raw(&name, "", entry, &body, start)?);
         }
         Ok(Program { functions, maps, ..Program::default() })
+    }
+
+    /// The number at that place of a map's first element, when [`Program::constants`] says that it is known.
+    pub fn constant(&self, map: usize, offset: u64, bytes: u32) -> Option<u64> {
+        let contents = self.maps[map].initial.as_ref().filter(|_| self.constants.contains(&map))?;
+        let from = usize::try_from(offset).ok()?;
+        let bytes = contents.get(from..from.checked_add(bytes as usize)?)?;
+        Some(bytes.iter().rev().fold(0, |value, byte| value << 8 | *byte as u64))
     }
 
     /// The flat array of slots that the kernel takes, functions in order.

@@ -68,6 +68,10 @@ pub struct Sidecars {
     /// The maps of .k2 and .bpf programs (default: IN with the ending .maps, if it is there)
     #[arg(long, value_name = "FILE", help_heading = "Input")]
     pub maps: Option<String>,
+    /// Take read-only data (.rodata) to be as it is in the object; only right when nobody sets it before
+    /// loading
+    #[arg(long, help_heading = "Input")]
+    pub constant_data: bool,
 }
 
 impl Input {
@@ -80,7 +84,18 @@ impl Input {
             desc = sidecar(path, sidecars.desc.as_deref(), "desc", form)?;
             maps = sidecar(path, sidecars.maps.as_deref(), "maps", form)?;
         }
-        Input::understand(path, form, bytes, desc, maps)
+        let mut input = Input::understand(path, form, bytes, desc, maps)?;
+        if sidecars.constant_data {
+            input.assume_constant_data();
+        }
+        Ok(input)
+    }
+
+    /// Takes read-only data to be as it is in the object.
+    pub fn assume_constant_data(&mut self) {
+        if let Content::Object(object) = &mut self.content {
+            object.assume_constant_data();
+        }
     }
 
     /// Reads another version of a program: what its text does not say is as with the first.

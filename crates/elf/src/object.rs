@@ -57,6 +57,14 @@ impl Object {
         &self.program
     }
 
+    /// From now on takes read-only global data to be as it is in the object whenever a program runs: right
+    /// when nobody sets it before loading. Data with relocations is left out.
+    pub fn assume_constant_data(&mut self) {
+        let is_constant = |map: &ObjectMap| map.def.frozen && !self.relocations.contains_key(&map.section);
+        let constants = self.maps.iter().enumerate().filter(|(_, m)| is_constant(m)).map(|(i, _)| i);
+        self.program.constants = constants.collect();
+    }
+
     /// Code that is kept as it is, and why.
     pub fn opaque(&self) -> &[Opaque] {
         &self.opaque

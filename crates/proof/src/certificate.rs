@@ -4,6 +4,7 @@
 //! karakoram-certificate 1
 //! before sha256:…                      the input, as canonical assembly
 //! after sha256:…                       the result
+//! assumes-data sha256:…                only if read-only data was taken to be as in the object
 //! function xdp_main
 //! round 0
 //! rewrite store/immediate
@@ -32,6 +33,7 @@ use std::ops::Range;
 pub struct Certificate {
     before: String,
     after: String,
+    constants: Option<String>,
     steps: Vec<Step>,
 }
 
@@ -61,6 +63,8 @@ pub enum CertificateError {
     },
     /// It is about another program.
     OtherProgram(&'static str),
+    /// It was made with other read-only data, or with other assumptions about it.
+    OtherData,
     /// A rewrite is not proven.
     Refused {
         /// Which, from 1.
@@ -82,6 +86,7 @@ impl fmt::Display for CertificateError {
         match self {
             CertificateError::Syntax { line, reason } => write!(f, "certificate, line {line}: {reason}"),
             CertificateError::OtherProgram(which) => write!(f, "the certificate is about another {which} program"),
+            CertificateError::OtherData => write!(f, "the certificate is about other read-only data"),
             CertificateError::Refused { step, rule, refusal } => {
                 write!(f, "rewrite {step} ({rule}) is not proven: {refusal}")
             }
@@ -95,7 +100,24 @@ impl std::error::Error for CertificateError {}
 /// The digest of a program's code: SHA-256 of its canonical assembly, in hexadecimal.
 pub fn digest(program: &Program) -> String {
     let text = asm::print_with(program, asm::Targets::Relative);
-    Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut hex, b| {
+    hexadecimal(&Sha256::digest(text.as_bytes()))
+}
+
+/// The digest of what a program takes to be constant: numbers and contents of its maps; `None` when it is
+/// nothing.
+fn constants(program: &Program) -> Option<String> {
+    let mut hash = Sha256::new();
+    for map in &program.constants {
+        let contents = program.maps.get(*map)?.initial.as_deref().unwrap_or_default();
+        hash.update((*map as u64).to_le_bytes());
+        hash.update((contents.len() as u64).to_le_bytes());
+        hash.update(contents);
+    }
+    (!program.constants.is_empty()).then(|| hexadecimal(&hash.finalize()))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut hex, b| {
         let _ = write!(hex, "{b:02x}");
         hex
     })
@@ -132,7 +154,12 @@ impl Certificate {
                 })
                 .collect(),
         });
-        Certificate { before: digest(input), after: digest(proven.program()), steps: steps.collect() }
+        Certificate {
+            before: digest(input),
+            after: digest(proven.program()),
+            constants: constants(input),
+            steps: steps.collect(),
+        }
     }
 
     /// Reads the text form. Memory and time are linear in the text.
@@ -151,6 +178,12 @@ impl Certificate {
         self.steps.is_empty()
     }
 
+    /// Whether it only holds when nobody sets read-only data before loading: the programs must then be
+    /// given with [`Program::constants`].
+    pub fn assumes_constant_data(&self) -> bool {
+        self.constants.is_some()
+    }
+
     /// Goes through all steps from `input` with `prover` and compares the result with `output`.
     pub fn replay(&self, input: &Program, output: &Program, prover: &Prover) -> Result<Replayed, CertificateError> {
         if digest(input) != self.before {
@@ -158,6 +191,9 @@ impl Certificate {
         }
         if digest(output) != self.after {
             return Err(CertificateError::OtherProgram("optimized"));
+        }
+        if constants(input) != self.constants || constants(output) != self.constants {
+            return Err(CertificateError::OtherData);
         }
         let mut proven = Proven::input(input.clone());
         let mut replayed = Replayed::default();
@@ -231,6 +267,9 @@ impl Step {
 impl fmt::Display for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         writeln!(f, "karakoram-certificate 1\nbefore sha256:{}\nafter sha256:{}", self.before, self.after)?;
+        if let Some(digest) = &self.constants {
+            writeln!(f, "assumes-data sha256:{digest}")?;
+        }
         let (mut function, mut round) = (None, None);
         for step in &self.steps {
             if function != Some(&step.function) {
@@ -295,13 +334,18 @@ impl<'a, I: Iterator<Item = (usize, &'a str)>> Parser<'a, I> {
         self.expect("karakoram-certificate 1")?;
         let before = self.expect("before sha256:")?.to_string();
         let after = self.expect("after sha256:")?.to_string();
+        let mut constants = None;
         let mut steps: Vec<Step> = Vec::new();
         let (mut function, mut round) = (None, None);
         loop {
             let text = self.next()?;
             let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
             match word {
-                "end" => return Ok(Certificate { before, after, steps }),
+                "end" => return Ok(Certificate { before, after, constants, steps }),
+                "assumes-data" if steps.is_empty() => {
+                    let digest = rest.strip_prefix("sha256:").ok_or_else(|| self.error("expected `sha256:`"))?;
+                    constants = Some(digest.to_string());
+                }
                 "function" => (function, round) = (Some(rest.to_string()), None),
                 "round" => round = Some(rest.parse().map_err(|_| self.error("a round is a number"))?),
                 "rewrite" => {

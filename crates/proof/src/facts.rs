@@ -668,6 +668,11 @@ impl Machine for Analysis<'_> {
             let stored = i16::try_from(offset).ok().and_then(|o| self.state.stack.get(&(o, size.bytes() as u8)));
             return Ok(stored.copied().unwrap_or_else(|| self.loaded(address, size)));
         }
+        if let Some(Root::MapData(map)) = address.root
+            && let Some(value) = self.program.constant(map, address.delta, size.bytes())
+        {
+            return Ok(Fact::exactly(value));
+        }
         if address.root == Some(Root::Context) {
             let field = self.hook.and_then(|h| h.context_field(address.delta as i64, size.bytes()));
             match field {

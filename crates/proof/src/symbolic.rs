@@ -542,6 +542,9 @@ impl<'a> Symbols<'a> {
         if let Some(t) = self.bytes.get(&key) {
             return Ok(*t);
         }
+        if let Some(constant) = self.constant_byte(region, base, offset) {
+            return Ok(constant);
+        }
         let facts = self.facts;
         if region == Region::Stack && relevant.stack == 0 {
             let live = &facts.live_stack[self.entry];
@@ -568,6 +571,13 @@ impl<'a> Symbols<'a> {
         let t = self.variable(8, tag);
         self.bytes.insert(key, t);
         Ok(t)
+    }
+
+    /// A byte of global data that never changes.
+    fn constant_byte(&mut self, region: Region, base: Term, offset: u64) -> Option<Term> {
+        let Region::MapValue(map) = region else { return None };
+        let byte = self.program.constant(map, offset, 1)?;
+        (self.map_data(map) == base).then(|| self.terms.constant(8, byte))
     }
 
     /// The byte of a stack slot whose contents the facts know.

@@ -160,3 +160,29 @@ fn proofs_about_other_inputs_are_not_absorbed() {
     let mut proven = karakoram_proof::apply::Proven::input(program(BEFORE));
     proven.absorb(karakoram_proof::apply::Proven::input(program(AFTER)));
 }
+
+#[test]
+fn constant_data_is_part_of_the_certificate() {
+    let text =
+        |code: &str| format!(".map data type=array key=4 value=8 entries=1 fd=4\n.hook buffer=8\n{code}\nexit\n");
+    let assuming = |code: &str, contents: &[u8]| {
+        let mut p = program(&text(code));
+        p.maps[0].initial = Some(contents.to_vec());
+        p.constants.insert(0);
+        p
+    };
+    let (long, short) = ("r1 = map[data][0]+4 ll\nr0 = *(u16 *)(r1 + 0)", "r0 = 770");
+    let (a, b) = (assuming(long, &[0, 0, 0, 0, 2, 3, 0, 0]), assuming(short, &[0, 0, 0, 0, 2, 3, 0, 0]));
+    let Comparison::Equal(proven) = compare(&a, &b, &prover(&a)) else { panic!("they are equal") };
+    let certificate = Certificate::parse(&Certificate::of(&a, &proven).to_string()).expect("reads back");
+    assert!(certificate.assumes_constant_data());
+    certificate.replay(&a, &b, &prover(&a)).expect("holds");
+
+    let other = assuming(long, &[0, 0, 0, 0, 2, 4, 0, 0]);
+    assert!(certificate.replay(&other, &b, &prover(&other)).is_err());
+    assert!(!matches!(compare(&other, &b, &prover(&other)), Comparison::Equal(_)));
+    let mut free = a.clone();
+    free.constants.clear();
+    assert_eq!(certificate.replay(&free, &b, &prover(&free)), Err(CertificateError::OtherData));
+    assert!(!matches!(compare(&free, &b, &prover(&free)), Comparison::Equal(_)));
+}

@@ -82,11 +82,15 @@ impl Options {
                     .help("add --original IN, or name both versions: kara check IN OUT"));
             }
         };
-        let input = Input::read(original, &self.sidecars)?;
-        let output = Input::read_version(optimized, &input)?;
+        let mut input = Input::read(original, &self.sidecars)?;
+        let mut output = Input::read_version(optimized, &input)?;
+        let certificate = self.certificate(optimized)?;
+        if self.sidecars.constant_data || certificate.as_ref().is_some_and(|(_, c)| c.assumes_constant_data()) {
+            [&mut input, &mut output].into_iter().for_each(Input::assume_constant_data);
+        }
         let mut prover = Prover::new(input.program(), ProverOptions::default());
         prover.backend = self.backend()?;
-        let finding = match self.certificate(optimized)? {
+        let finding = match certificate {
             Some((path, certificate)) => replay(&path, &certificate, &input, &output, &prover)?,
             None => search(&input, &output, &prover)?,
         };
@@ -150,7 +154,12 @@ fn replay(
         Ok(replayed) => Ok(Finding {
             equal: true,
             queries: Some(replayed.queries),
-            ..no(format!("{} does what {} does: the certificate holds", output.path, input.path))
+            ..no(format!(
+                "{} does what {} does{}: the certificate holds",
+                output.path,
+                input.path,
+                if certificate.assumes_constant_data() { ", unless read-only data is set before loading" } else { "" }
+            ))
         }),
         Err(e @ CertificateError::Syntax { .. }) => Err(Failure::input(e.to_string()).of_file(path)),
         Err(e) => Ok(no(format!("the certificate {path} does not hold: {e}"))),

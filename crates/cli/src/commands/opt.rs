@@ -331,6 +331,9 @@ impl<'a> Work<'a> {
         for opaque in self.input.object().map_or(&[][..], |o| o.opaque()) {
             notes.push(format!("function {} is kept as it is: {}", opaque.name, opaque.reason));
         }
+        if !self.input.program().constants.is_empty() {
+            notes.push("read-only data is taken to be as in the object: do not set it before loading".to_string());
+        }
         if self.entries.is_empty() {
             notes.push("there is no code in it that is understood".to_string());
         }
