@@ -1,7 +1,7 @@
 //! The command line: what all subcommands share, and the list of them.
 
 use crate::commands::{
-    asm, bench, check, completions, conformance_plugin, diff, doctor, lab, man, opt, print, run, stat,
+    asm, bench, check, completions, conformance_plugin, diff, doctor, lab, man, opt, print, rules, run, stat,
 };
 use crate::failure::{Answer, Failure};
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -64,6 +64,8 @@ pub enum Command {
     Asm(asm::Options),
     /// Show how the assembly of two versions differs
     Diff(diff::Options),
+    /// Show the rewrite rules, and prove that they hold
+    Rules(rules::Options),
     /// Find out what this machine can do, and what each missing thing disables
     Doctor(doctor::Options),
     /// Measure: what other kernels accept, what instructions take
@@ -89,6 +91,7 @@ impl Command {
             Command::Print(_) => "print",
             Command::Asm(_) => "asm",
             Command::Diff(_) => "diff",
+            Command::Rules(_) => "rules",
             Command::Doctor(_) => "doctor",
             Command::Lab(_) => "lab",
             Command::Completions(_) => "completions",
@@ -108,6 +111,7 @@ impl Command {
             Command::Print(options) => options.run(common),
             Command::Asm(options) => options.run(common),
             Command::Diff(options) => options.run(common),
+            Command::Rules(options) => options.run(common),
             Command::Doctor(options) => options.run(common),
             Command::Lab(options) => options.run(common),
             Command::Completions(options) => options.run(),
@@ -119,7 +123,7 @@ impl Command {
 
 /// The name of a subcommand as a constant.
 pub fn known_name(word: &str) -> Option<&'static str> {
-    const NAMES: [&str; 13] = [
+    const NAMES: [&str; 14] = [
         "opt",
         "check",
         "stat",
@@ -128,6 +132,7 @@ pub fn known_name(word: &str) -> Option<&'static str> {
         "print",
         "asm",
         "diff",
+        "rules",
         "doctor",
         "lab",
         "completions",

@@ -11,5 +11,6 @@ pub mod lab;
 pub mod man;
 pub mod opt;
 pub mod print;
+pub mod rules;
 pub mod run;
 pub mod stat;

@@ -168,7 +168,7 @@ impl<'a> Context<'a> {
 }
 
 /// Whether an instruction came with version 4 of the instruction set.
-fn is_version_4(insn: &Insn) -> bool {
+pub(crate) fn is_version_4(insn: &Insn) -> bool {
     match insn {
         Insn::MovSx { .. } | Insn::Endian { order: Endian::Swap, .. } | Insn::Jump { long: true, .. } => true,
         Insn::Load { signed, .. } => *signed,

@@ -15,6 +15,7 @@ pub mod pipeline;
 pub mod portable;
 pub mod proposal;
 pub mod renaming;
+pub mod rules;
 pub mod trial;
 pub mod webs;
 mod window;

@@ -5,11 +5,11 @@ use crate::context::Context;
 use crate::cost::Goal;
 use crate::pipeline::Level;
 use crate::proposal::Proposal;
+use crate::rules;
 
 mod advance;
 mod arrange;
 mod branch;
-mod constant;
 mod copies;
 mod dead;
 mod deletion;
@@ -21,12 +21,13 @@ mod jumps;
 mod known;
 mod legacy;
 mod locked_add;
+mod numbers;
 mod offsets;
 mod rebase;
 mod reload;
 mod returns;
 mod share;
-mod shifts;
+
 mod sums;
 mod switch;
 mod tails;
@@ -95,12 +96,11 @@ pub const ALL: &[Pass] = &[
     pass("dead", Level::O1, Stage::FIRST, 0, dead::propose),
     pass("branch", Level::O1, Stage::FIRST, 0, branch::propose),
     pass("jumps", Level::O1, Stage::FIRST, 0, jumps::propose),
-    pass("constant", Level::O1, Stage::FIRST, 1, constant::propose),
+    pass("rules", Level::O1, Stage::FIRST, 1, rules::pass::propose),
     pass("known", Level::O1, Stage::FIRST, 1, known::propose),
     pass("wide_load", Level::O2, Stage::FIRST, 0, wide_load::propose),
     pass("wide_store", Level::O2, Stage::FIRST, 0, wide_store::propose),
     pass("reload", Level::O2, Stage::FIRST, 0, reload::propose),
-    pass("shifts", Level::O2, Stage::FIRST, 0, shifts::propose),
     pass("legacy", Level::O2, Stage::FIRST, 0, legacy::propose),
     pass("offsets", Level::O2, Stage::FIRST, 0, offsets::propose),
     pass("sums", Level::O2, Stage::FIRST, 0, sums::propose),

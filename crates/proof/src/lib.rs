@@ -1,5 +1,6 @@
 //! What makes a rewrite right.
 pub mod apply;
+pub mod arithmetic;
 pub mod bytes;
 pub mod call;
 pub mod certificate;

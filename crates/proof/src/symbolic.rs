@@ -5,13 +5,14 @@
 //! same unknown.
 
 use crate::ProverOptions;
+use crate::arithmetic;
 use crate::call::{Access, CallModel, CallResult, Effect, Known, Mode};
 use crate::facts::{Facts, Kind, Location, Root, State};
 use crate::range::Range;
 use crate::refusal::Refusal;
 use crate::region::Region;
 use crate::solver;
-use crate::term::{Op, Term, Terms, mask};
+use crate::term::{Op, Term, Terms};
 use karakoram_bpf::effects::{self, RegSet};
 use karakoram_bpf::hook::ContextField;
 use karakoram_bpf::insn::*;
@@ -1084,61 +1085,19 @@ impl Machine for Executor<'_, '_, '_> {
     }
 
     fn alu(&mut self, width: Width, op: AluOp, a: &Term, b: &Term) -> Result<Term, Refusal> {
-        let terms = &mut self.symbols.terms;
-        let bits = width.bits();
-        let (a, b) = (terms.extract(bits - 1, 0, *a), terms.extract(bits - 1, 0, *b));
-        let result = match op {
-            AluOp::Add => terms.add(a, b),
-            AluOp::Sub => terms.sub(a, b),
-            AluOp::Mul => terms.mul(a, b),
-            AluOp::Div => terms.udiv(a, b),
-            AluOp::Mod => terms.urem(a, b),
-            AluOp::Or => terms.or(a, b),
-            AluOp::And => terms.and(a, b),
-            AluOp::Xor => terms.xor(a, b),
-            AluOp::Lsh => terms.shl(a, b),
-            AluOp::Rsh => terms.lshr(a, b),
-            AluOp::Arsh => terms.ashr(a, b),
-            AluOp::SDiv | AluOp::SMod => signed_division(terms, op == AluOp::SDiv, a, b),
-        };
-        Ok(terms.zero_extend(64, result))
+        Ok(arithmetic::alu(&mut self.symbols.terms, width, op, *a, *b))
     }
 
     fn extend(&mut self, value: &Term, bits: u32, signed: bool) -> Term {
-        let low = self.symbols.terms.extract(bits - 1, 0, *value);
-        match signed {
-            true => self.symbols.terms.sign_extend(64, low),
-            false => self.symbols.terms.zero_extend(64, low),
-        }
+        arithmetic::extend(&mut self.symbols.terms, *value, bits, signed)
     }
 
     fn swap_bytes(&mut self, value: &Term, bits: u32) -> Term {
-        let swapped = self.symbols.terms.swap_bytes(*value, bits);
-        self.symbols.terms.zero_extend(64, swapped)
+        arithmetic::swap_bytes(&mut self.symbols.terms, *value, bits)
     }
 
     fn compare(&mut self, width: Width, cond: Condition, a: &Term, b: &Term) -> Term {
-        let terms = &mut self.symbols.terms;
-        let bits = width.bits();
-        let (a, b) = (terms.extract(bits - 1, 0, *a), terms.extract(bits - 1, 0, *b));
-        let (positive, t) = match cond {
-            Condition::Eq => (true, terms.eq(a, b)),
-            Condition::Ne => (false, terms.eq(a, b)),
-            Condition::Lt => (true, terms.ult(a, b)),
-            Condition::Ge => (false, terms.ult(a, b)),
-            Condition::Gt => (true, terms.ult(b, a)),
-            Condition::Le => (false, terms.ult(b, a)),
-            Condition::SLt => (true, terms.slt(a, b)),
-            Condition::SGe => (false, terms.slt(a, b)),
-            Condition::SGt => (true, terms.slt(b, a)),
-            Condition::SLe => (false, terms.slt(b, a)),
-            Condition::Set => {
-                let common = terms.and(a, b);
-                let zero = terms.constant(bits, 0);
-                (false, terms.eq(common, zero))
-            }
-        };
-        if positive { t } else { terms.not(t) }
+        arithmetic::compare(&mut self.symbols.terms, width, cond, *a, *b)
     }
 
     fn load_imm(&mut self, value: Imm64<FuncId>) -> Result<Term, Refusal> {
@@ -1276,19 +1235,4 @@ impl Executor<'_, '_, '_> {
         };
         Ok(self.symbols.terms.zero_extend(64, value))
     }
-}
-
-/// Signed division as unsigned division of magnitudes; the remainder takes the dividend's sign.
-fn signed_division(terms: &mut Terms, quotient: bool, a: Term, b: Term) -> Term {
-    let w = terms.width(a);
-    let (sign_a, sign_b) = (terms.extract(w - 1, w - 1, a), terms.extract(w - 1, w - 1, b));
-    let (minus_a, minus_b) = (terms.neg(a), terms.neg(b));
-    let (abs_a, abs_b) = (terms.ite(sign_a, minus_a, a), terms.ite(sign_b, minus_b, b));
-    let (result, negative) = match quotient {
-        true => (terms.udiv(abs_a, abs_b), terms.xor(sign_a, sign_b)),
-        false => (terms.urem(abs_a, abs_b), sign_a),
-    };
-    let minus = terms.neg(result);
-    debug_assert_eq!(mask(w), mask(terms.width(result)));
-    terms.ite(negative, minus, result)
 }

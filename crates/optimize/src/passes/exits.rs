@@ -14,7 +14,7 @@
 
 use crate::context::Context;
 use crate::draft::Draft;
-use crate::passes::constant;
+use crate::passes::numbers;
 use crate::proposal::Proposal;
 use karakoram_bpf::insn::*;
 use karakoram_bpf::program::Node;
@@ -106,7 +106,7 @@ pub(super) fn tails(context: &Context, end: &End) -> BTreeMap<u64, usize> {
     };
     let constants = (0..context.len()).filter(|p| context.facts.is_reachable(*p)).filter_map(|p| {
         let Insn::Mov { width, dst: Reg::R0, src: Operand::Imm(v) } = *context.insn(p) else { return None };
-        Some((constant::value(width, v), p))
+        Some((numbers::value(width, v), p))
     });
     constants.filter(|(_, p)| returns(p)).collect()
 }
@@ -123,7 +123,7 @@ fn arrival(context: &Context, end: &End, from: usize) -> Arrival {
     let falls = insn.target() != Some(&context.function.nodes[end.first].id);
     let writes = context.writes[from].contains(end.reg);
     let constant = match *insn {
-        Insn::Mov { width, src: Operand::Imm(v), .. } if writes => Some(constant::value(width, v)),
+        Insn::Mov { width, src: Operand::Imm(v), .. } if writes => Some(numbers::value(width, v)),
         _ if writes => None,
         _ => context.value(from, end.reg),
     };
@@ -196,7 +196,7 @@ fn rebuilt(
             }
             Ending::Exit => None,
             Ending::Copy => Some(context.function.nodes[end.first].clone()),
-            Ending::Constant(c) => Some(context.node(constant::load(Reg::R0, *c)?)),
+            Ending::Constant(c) => Some(context.node(numbers::load(Reg::R0, *c)?)),
         };
         let exit = if i == 0 { exit } else { context.node(Insn::Exit) };
         places.push((*kind, set.as_ref().map_or(exit.id, |n| n.id)));

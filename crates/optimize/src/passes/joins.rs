@@ -11,8 +11,8 @@
 //! exit                             exit
 //! ```
 
-use super::constant::immediate;
 use super::copies::renamed;
+use super::numbers::immediate;
 use crate::context::Context;
 use crate::proposal::{Changes, Proposal};
 use karakoram_bpf::insn::*;

@@ -1,6 +1,6 @@
 //! Results that are known: numbers, values that are in another register already, no change at all.
 
-use super::constant;
+use super::numbers;
 use crate::context::Context;
 use crate::proposal::{Proposal, edits};
 use karakoram_bpf::insn::*;
@@ -30,7 +30,7 @@ pub(super) fn propose(context: &Context, out: &mut Vec<Proposal>) {
         if before.regs[dst.index()].is_same(&result) {
             out.push(Proposal::new("known/no-change", edits(vec![(p, None)])).since(context.anchor(p, dst)));
         }
-        if let Some(load) = result.value().filter(|_| !is_move).and_then(|v| constant::load(dst, v)) {
+        if let Some(load) = result.value().filter(|_| !is_move).and_then(|v| numbers::load(dst, v)) {
             out.push(Proposal::new("known/number", edits(vec![(p, Some(context.instead(p, load)))])));
         }
         if is_move || matches!(context.insn(p), Insn::Mov { width: Width::W64, .. }) {

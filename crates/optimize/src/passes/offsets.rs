@@ -10,7 +10,7 @@
 //! r4 = *(u8 *)(r4 + 9)       =>
 //! ```
 
-use super::constant;
+use super::numbers;
 use crate::block::Block;
 use crate::context::Context;
 use crate::proposal::{Changes, Proposal};
@@ -147,7 +147,7 @@ fn start(context: &Context, (p, reg, by): (usize, Reg, i32), base: Base, changes
         let is_pointer = matches!(f.kind, Kind::Pointer { .. });
         is_pointer && f.root == Some(base.0) && f.delta == base.1.wrapping_add(distance)
     };
-    let distance = constant::value(Width::W64, by);
+    let distance = numbers::value(Width::W64, by);
     if holds(reg, distance) {
         changes.delete(p);
         return Some(context.anchor(p, reg));

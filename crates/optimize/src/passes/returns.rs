@@ -12,8 +12,8 @@
 //! exit                  =>   exit
 //! ```
 
-use super::constant;
 use super::exits::{self, Arrival, End};
+use super::numbers;
 use crate::context::Context;
 use crate::draft::Draft;
 use crate::proposal::Proposal;
@@ -67,7 +67,7 @@ fn opened(context: &Context, end: &End, arrivals: &[Arrival], c: u64) -> Option<
     let Insn::Branch { width, cond, dst, src, .. } = *context.insn(first.from) else { return None };
     let target = context.function.nodes.get(first.from + 1)?.id;
     let inverted = Insn::Branch { width, cond: cond.negated()?, dst, src, target };
-    let set = context.node(constant::load(Reg::R0, c)?);
+    let set = context.node(numbers::load(Reg::R0, c)?);
     let mut draft = Draft::new(context);
     turn(context, &mut draft, others, set.id);
     draft.put(first.from, vec![context.instead(first.from, inverted), set, context.node(Insn::Exit)]);

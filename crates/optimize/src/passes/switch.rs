@@ -15,7 +15,7 @@
 //!
 //! The old code is run on numbers from every interval between the constants it compares with.
 
-use super::constant::load;
+use super::numbers::load;
 use crate::context::Context;
 use crate::proposal::{Changes, Proposal};
 use karakoram_bpf::insn::*;

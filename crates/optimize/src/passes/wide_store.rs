@@ -7,7 +7,7 @@
 //! *(u16 *)(r10 - 2) = r0  =>  *(u32 *)(r10 - 4) = r0
 //! ```
 
-use super::constant::immediate;
+use super::numbers::immediate;
 use super::wide_load::{is_aligned, single};
 use crate::block::{Base, Block, Place};
 use crate::context::Context;

@@ -1,0 +1,1 @@
+kara rules prove cli/wrong.rule --json

@@ -1,0 +1,1 @@
+kara rules prove cli/right.rule

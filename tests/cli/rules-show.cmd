@@ -1,0 +1,1 @@
+kara rules show shifts/low-bits
