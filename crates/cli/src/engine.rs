@@ -4,12 +4,13 @@ use crate::interrupt;
 use crate::terminal;
 use indicatif::{ProgressBar, ProgressStyle};
 use karakoram_bpf::program::Program;
-use karakoram_optimize::cost::Goal;
+use karakoram_optimize::cost::{Goal, Latencies};
 use karakoram_optimize::pipeline::SlotWindow;
 use karakoram_optimize::search::McmcOptions;
 use karakoram_optimize::{Level, Options, Outcome, Progress, optimize};
 use karakoram_proof::ProverOptions;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a user may ask of the optimizer.
@@ -19,6 +20,8 @@ pub struct Settings {
     pub level: Level,
     /// What is to become smaller.
     pub goal: Goal,
+    /// What instructions take, for the goal that asks; `None` is the model that is built in.
+    pub latencies: Option<Arc<Latencies>>,
     /// Most judgements; see [`Options::effort`].
     pub effort: Option<u64>,
     /// Slots to stay within.
@@ -46,6 +49,7 @@ pub fn run(program: &Program, settings: &Settings) -> Outcome {
     let options = Options {
         level: settings.level,
         goal: settings.goal,
+        latencies: settings.latencies.clone(),
         effort: settings.effort,
         window: settings.window,
         skip: settings.skip.clone(),

@@ -14,6 +14,7 @@ mod frame;
 mod input;
 mod interrupt;
 mod judge;
+mod latencies;
 mod output;
 mod packets;
 mod pcap;

@@ -1,5 +1,7 @@
 //! Numbers with error bars: what instructions take on this machine, how long programs run, and what
 //! other kernels say, each in a way that anyone can repeat.
 
+pub mod calibrate;
 pub mod error;
 pub mod guest;
+pub mod statistics;

@@ -1,6 +1,7 @@
 //! `kara lab`: measurements, and other kernels.
 
 mod accept;
+mod calibrate;
 mod guest;
 mod machine;
 
@@ -19,6 +20,8 @@ pub struct Options {
 enum Command {
     /// Load the programs of two versions of objects, on this kernel and in guests with others
     Accept(accept::Options),
+    /// Measure what instructions and helpers take, for --goal latency
+    Calibrate(calibrate::Options),
     /// Run a command in a virtual machine with another kernel
     Guest(guest::Options),
 }
@@ -28,6 +31,7 @@ impl Options {
     pub fn run(&self, common: &Common) -> Result<Answer, Failure> {
         match &self.command {
             Command::Accept(options) => options.run(common),
+            Command::Calibrate(options) => options.run(common),
             Command::Guest(options) => options.run(common),
         }
     }

@@ -7,6 +7,7 @@ use crate::figures;
 use crate::input::{Form, Input, Sidecars, reachable};
 use crate::interrupt;
 use crate::judge::{Kernel, TypeOption};
+use crate::latencies;
 use crate::output::{self, Artefact};
 use crate::replay;
 use crate::report::{ProgramReport, Report};
@@ -237,6 +238,7 @@ impl Options {
         Ok(Settings {
             level: [Level::O0, Level::O1, Level::O2, Level::O3][self.level as usize],
             goal: self.goal.into(),
+            latencies: if self.goal == Goal::Latency { latencies::read()? } else { None },
             effort: self.effort,
             window: self.slot_window(input, entries)?,
             skip: self.skip_rule.iter().cloned().collect(),

@@ -75,9 +75,15 @@ impl Latencies {
         &BUILTIN
     }
 
-    /// Reads a model. All classes must have a price, and every price be a positive number or 0.
+    /// Reads a model.
     pub fn parse(text: &str) -> Result<Latencies, ModelError> {
         let model: Latencies = toml::from_str(text).map_err(|e| ModelError(e.to_string()))?;
+        model.checked()
+    }
+
+    /// The model, if all classes have a price and every price is a positive number or 0.
+    pub fn checked(self) -> Result<Latencies, ModelError> {
+        let model = self;
         let needed = Class::ALL.iter().map(|c| c.name()).chain([OTHER_HELPERS]);
         if let Some(missing) = needed.into_iter().find(|name| !model.cost.contains_key(*name)) {
             return Err(ModelError(format!("it has no price for {missing}")));
