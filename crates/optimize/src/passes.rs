@@ -23,6 +23,7 @@ mod legacy;
 mod locked_add;
 mod numbers;
 mod offsets;
+mod overlap;
 mod rebase;
 mod reload;
 mod returns;
@@ -107,6 +108,7 @@ pub const ALL: &[Pass] = &[
     pass("rebase", Level::O2, Stage::FIRST, 0, rebase::propose),
     pass("locked_add", Level::O2, Stage::FIRST, 0, locked_add::propose).only_for(Goal::Slots),
     pass("copies", Level::O1, Stage::SECOND, 1, copies::propose),
+    pass("overlap", Level::O2, Stage::SECOND, 0, overlap::propose),
     pass("advance", Level::O2, Stage::SECOND, 0, advance::propose),
     pass("exchange", Level::O2, Stage::SECOND, 0, exchange::propose),
     pass("joins", Level::O2, Stage::SECOND, 0, joins::propose),

@@ -21,7 +21,7 @@ use karakoram_bpf::insn::*;
 use std::collections::BTreeMap;
 
 /// Branches that are turned together, at most.
-const MAX_TOGETHER: usize = 4;
+const MAX_TOGETHER: usize = 6;
 
 /// Branches to one end that are looked at.
 const MAX_BRANCHES: usize = 200;
@@ -45,7 +45,7 @@ pub(super) fn propose(context: &Context, out: &mut Vec<Proposal>) {
                     Some(tail) => Some(turned(context, &end, some, *tail)),
                     None => opened(context, &end, some, c),
                 });
-                out.extend(turned.filter(|p| p.growth(context) < 0));
+                out.extend(turned.filter(|p| p.growth(context) < p.enables as i64));
             }
         }
     }
@@ -72,7 +72,10 @@ fn opened(context: &Context, end: &End, arrivals: &[Arrival], c: u64) -> Option<
     turn(context, &mut draft, others, set.id);
     draft.put(first.from, vec![context.instead(first.from, inverted), set, context.node(Insn::Exit)]);
     draft.drop_needless();
-    Some(Proposal::new("returns/here", draft.edits()).with(end.first..end.exit + 1))
+    let mut proposal = Proposal::new("returns/here", draft.edits()).with(end.first..end.exit + 1);
+    // Branches to a common end never become more.
+    proposal.enables = true;
+    Some(proposal)
 }
 
 fn turn(context: &Context, draft: &mut Draft, arrivals: &[Arrival], target: InsnId) {
