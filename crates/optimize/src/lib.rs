@@ -14,6 +14,7 @@ pub mod passes;
 pub mod pipeline;
 pub mod portable;
 pub mod proposal;
+pub mod registers;
 pub mod renaming;
 pub mod rules;
 pub mod trial;

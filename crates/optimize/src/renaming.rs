@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::proposal::Changes;
+use crate::registers::{Role, rename};
 use crate::webs::WebId;
 use karakoram_bpf::insn::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -115,28 +116,6 @@ impl<'c, 'a> Renaming<'c, 'a> {
 
 /// An instruction with other registers where it writes and where it only reads.
 pub fn mapped(insn: &Insn, definition: &dyn Fn(Reg) -> Reg, used: &dyn Fn(Reg) -> Reg) -> Insn {
-    let (d, u) = (definition, used);
-    let o = |src: Operand| match src {
-        Operand::Reg(r) => Operand::Reg(u(r)),
-        imm => imm,
-    };
-    match *insn {
-        Insn::Alu { width, op, dst, src } => Insn::Alu { width, op, dst: d(dst), src: o(src) },
-        Insn::Mov { width, dst, src } => Insn::Mov { width, dst: d(dst), src: o(src) },
-        Insn::MovSx { width, bits, dst, src } => Insn::MovSx { width, bits, dst: d(dst), src: u(src) },
-        Insn::Neg { width, dst } => Insn::Neg { width, dst: d(dst) },
-        Insn::Endian { order, bits, dst } => Insn::Endian { order, bits, dst: d(dst) },
-        Insn::LoadImm { dst, value } => Insn::LoadImm { dst: d(dst), value },
-        Insn::Load { size, signed, dst, base, off } => Insn::Load { size, signed, dst: d(dst), base: u(base), off },
-        Insn::Store { size, base, off, src } => Insn::Store { size, base: u(base), off, src: o(src) },
-        Insn::Atomic { op, fetch, size, base, off, src } => {
-            Insn::Atomic { op, fetch, size, base: u(base), off, src: if fetch { d(src) } else { u(src) } }
-        }
-        Insn::LoadAcquire { size, dst, base, off } => Insn::LoadAcquire { size, dst: d(dst), base: u(base), off },
-        Insn::StoreRelease { size, base, off, src } => Insn::StoreRelease { size, base: u(base), off, src: u(src) },
-        Insn::Branch { width, cond, dst, src, target } => {
-            Insn::Branch { width, cond, dst: u(dst), src: o(src), target }
-        }
-        other => other,
-    }
+    let name = |r: Reg, role: Role| if role == Role::Read { used(r) } else { definition(r) };
+    rename(insn, name).unwrap_or(*insn)
 }

@@ -98,7 +98,7 @@ fn same_ends(context: &Context, mut a: usize, mut b: usize) -> Option<Vec<usize>
 }
 
 /// The first instruction at or behind `p` that is no jump; the jumps are added to what was seen.
-fn through_jumps(context: &Context, mut p: usize, seen: &mut Vec<usize>) -> Option<usize> {
+pub(super) fn through_jumps(context: &Context, mut p: usize, seen: &mut Vec<usize>) -> Option<usize> {
     for _ in 0..MAX_COMPARED {
         let Insn::Jump { target, .. } = context.function.nodes.get(p)?.insn else { return Some(p) };
         seen.push(p);
