@@ -4,7 +4,9 @@
 //! have more work with the result, and running both versions may show what all of us missed. Then the
 //! rewrites are done once more, in halves of halves: what the judge still says yes to stays, and of the
 //! rest the halves are tried, down to single rewrites. So those that do harm are found by bisection, and
-//! with them go only the later ones that build on them. Functions do not depend on each other in this,
+//! with them go only the later ones that build on them. Where there are very many, harm that is spread
+//! over them is mostly done by one rule, as when the verifier comes by branches in another order: first
+//! each rule is left out, the rarest first, and if that helps only its rewrites are looked at. Functions do not depend on each other in this,
 //! so those that the program does not reach keep theirs.
 
 use crate::input::reachable;
@@ -17,6 +19,9 @@ use std::collections::BTreeMap;
 
 /// Questions to the judge about one program; what is not settled then is taken back with the rest.
 const MOST_QUESTIONS: usize = 48;
+
+/// From so many rewrites on it is first asked which rule does harm.
+const MANY_STEPS: usize = 100;
 
 /// What was done to the input, as far as all judges agree.
 pub struct Ledger<'a> {
@@ -56,7 +61,10 @@ impl<'a> Ledger<'a> {
         let mut kept = self.proven.clone();
         functions.iter().for_each(|f| kept.revert(*f));
         let mut search = Search { prover: &self.prover, accepts, questions: 0, taken: 0, minded: BTreeMap::new() };
-        let kept = search.settle(kept, &steps, true);
+        let kept = match search.without_one_rule(&kept, &steps) {
+            Some(kept) => kept,
+            None => search.settle(kept, &steps, true),
+        };
         let mine = kept.applied().iter().filter(|a| functions.contains(&a.rewrite.function)).count();
         let taken = TakenBack { rules: search.minded, rewrites: (steps.len(), mine) };
         self.proven = kept;
@@ -83,6 +91,29 @@ struct Search<'s, 'j> {
 }
 
 impl Search<'_, '_> {
+    /// All steps but some of one rule, where leaving out that rule helps; `None` where none does.
+    fn without_one_rule(&mut self, kept: &Proven, steps: &[Step]) -> Option<Proven> {
+        if steps.len() < MANY_STEPS {
+            return None;
+        }
+        let mut rules: BTreeMap<&str, usize> = BTreeMap::new();
+        steps.iter().for_each(|s| *rules.entry(s.name().1).or_default() += 1);
+        let mut rules: Vec<(usize, &str)> = rules.into_iter().map(|(rule, times)| (times, rule)).collect();
+        rules.sort();
+        for (_, rule) in rules {
+            let (suspects, others): (Vec<Step>, Vec<Step>) = steps.iter().cloned().partition(|s| s.name().1 == rule);
+            let mut most = kept.clone();
+            replay::extend(self.prover, &mut most, &others);
+            if (self.accepts)(&most) {
+                let kept = self.settle(most, &suspects, false);
+                // Those that no longer fit were not asked about.
+                self.minded.entry(rule.to_string()).or_insert(suspects.len());
+                return Some(kept);
+            }
+        }
+        None
+    }
+
     /// Adds to `kept`, which the judge accepts, as many of the steps as it accepts too. `refused`: it is
     /// known not to accept all of them.
     fn settle(&mut self, kept: Proven, steps: &[Step], refused: bool) -> Proven {
@@ -154,6 +185,34 @@ mod tests {
         assert!(taken.rules.values().sum::<usize>() <= everything - taken.rewrites.1, "{taken:?}");
         assert!(ledger.proven().program().functions[0].nodes.len() < input.functions[0].nodes.len());
         assert_eq!(ledger.proven().program().functions[1].nodes.len(), 2, "the other function stays optimized");
+    }
+
+    /// Very many rewrites, and a judge that minds those of the rarest rule, wherever they are.
+    #[test]
+    fn of_very_many_only_those_of_one_rule_are_looked_at() {
+        let piece = |i: usize| format!("r2 = {i}\nr2 += 1\nr0 += r2\nr3 = r0\nr0 = r3\n");
+        let text: String = (0..40).map(piece).collect();
+        let input = asm::parse(&format!(".func main\n.hook buffer=16\nr0 = *(u8 *)(r1 + 0)\n{text}exit\n")).unwrap();
+        let mut ledger = optimized(&input);
+        let rules = |p: &Proven| {
+            let mut rules: BTreeMap<String, usize> = BTreeMap::new();
+            p.applied().iter().for_each(|a| *rules.entry(a.rewrite.rule.clone()).or_default() += 1);
+            rules
+        };
+        let before = rules(ledger.proven());
+        assert!(before.len() > 1 && before.values().sum::<usize>() >= MANY_STEPS, "{before:?}");
+        let (rarest, times) = before.iter().min_by_key(|(rule, times)| (**times, (*rule).clone())).unwrap();
+        let mut questions = 0;
+        let taken = ledger.take_back(FuncId(0), &mut |p| {
+            questions += 1;
+            p.applied().iter().all(|a| a.rewrite.rule != *rarest)
+        });
+        assert_eq!(taken.rules.keys().collect::<Vec<_>>(), [rarest]);
+        assert!(
+            taken.rules[rarest] <= *times && questions <= 2 * times + before.len(),
+            "{questions} questions, {taken:?}"
+        );
+        assert!(!rules(ledger.proven()).contains_key(rarest) && !ledger.proven().applied().is_empty());
     }
 
     #[test]
