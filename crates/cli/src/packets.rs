@@ -1,7 +1,7 @@
 //! Packets to try programs on: the same for the same seed, mostly well-formed, some damaged.
 
 use crate::frame::checksum;
-use crate::random::Random;
+use karakoram_lab::random::Random;
 
 /// Ethernet header.
 const ETHERNET_BYTES: usize = 14;

@@ -7,11 +7,11 @@
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::judge::Loaded;
-use crate::random::Random;
 use crate::scenario::{Case, Scenario};
-use crate::statistics::middle_mean;
 use karakoram_kernel::error::KernelError;
 use karakoram_kernel::run::{RunInput, RunOutput, Runner, pin_to_current_cpu};
+use karakoram_lab::random::Random;
+use karakoram_lab::statistics::middle_mean;
 use serde::Serialize;
 
 /// Runs of one call in a batch for each call of a single run, so that both take about as long.
@@ -150,7 +150,7 @@ fn time(loaded: &Loaded, case: &Case, way: Way, repeat: u32) -> Result<f64, Fail
         runner.run(&loaded.program, &input, &mut output).map_err(|e| failed(&e))?;
         ns.push(f64::from(output.duration_ns));
     }
-    Ok(middle_mean(&mut ns))
+    Ok(middle_mean(&ns))
 }
 
 fn failed(error: &KernelError) -> Failure {

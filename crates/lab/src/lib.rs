@@ -4,4 +4,6 @@
 pub mod calibrate;
 pub mod error;
 pub mod guest;
+pub mod random;
+pub mod ratio;
 pub mod statistics;

@@ -10,6 +10,15 @@ pub fn half_quartile_range(values: &[f64]) -> f64 {
     (quantile(values, 0.75) - quantile(values, 0.25)) / 2.0
 }
 
+/// Mean of the middle half, for samples with outliers and coarse steps; there must be one.
+pub fn middle_mean(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let quarter = sorted.len() / 4;
+    let middle = &sorted[quarter..sorted.len() - quarter];
+    middle.iter().sum::<f64>() / middle.len() as f64
+}
+
 /// Linear interpolation between the order statistics around `share`; 0 of nothing.
 fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
@@ -47,6 +56,7 @@ mod tests {
         assert_eq!(median(&[5.0, 1.0, 3.0]), 3.0);
         assert_eq!(median(&[1.0, 2.0]), 1.5);
         assert_eq!(median(&[]), 0.0);
+        assert_eq!(middle_mean(&[1.0, 2.0, 4.0, 1000.0]), 3.0);
         assert_eq!(half_quartile_range(&[1.0, 2.0, 3.0, 4.0, 5.0]), 1.0);
     }
 }

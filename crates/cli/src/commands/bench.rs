@@ -5,11 +5,12 @@ use crate::failure::{Answer, Failure};
 use crate::input::{Input, Sidecars};
 use crate::judge::{Kernel, TypeOption};
 use crate::output;
-use crate::random::Random;
 use crate::scenario::Scenario;
-use crate::statistics::{self, Ratio};
 use crate::table;
 use crate::timing::{self, Plan, Times, Way};
+use karakoram_lab::random::Random;
+use karakoram_lab::ratio::{Ratio, ratio};
+use karakoram_lab::statistics::median;
 use serde_json::{Value, json};
 
 const AFTER_HELP: &str = "\
@@ -88,8 +89,8 @@ impl Options {
         let mut random = Random::new(self.seed);
         let lines: Vec<Line> = times.iter().map(|t| line(t, &mut random)).collect();
         let all = |version: usize| times.iter().map(|t| t.ns[version].as_slice()).collect::<Vec<_>>();
-        let speedup = statistics::ratio(&all(0), &all(1), &mut random);
-        let control = statistics::ratio(&all(0), &all(2), &mut random);
+        let speedup = ratio(&all(0), &all(1), &mut random);
+        let control = ratio(&all(0), &all(2), &mut random);
         let program = &a.program().function(entries[0]).name;
         match common.json {
             true => output::print_json(&self.to_json(program, &times, &lines, speedup, control)),
@@ -134,7 +135,7 @@ impl Options {
         let run = |(times, line): (&Times, &Line)| {
             json!({
                 "name": line.name, "timed": line.way, "a_ns": line.a_ns, "b_ns": line.b_ns,
-                "speedup": line.speedup, "control": line.control,
+                "speedup": to_json(line.speedup), "control": to_json(line.control),
                 "a_rounds_ns": times.ns[0], "b_rounds_ns": times.ns[1], "control_rounds_ns": times.ns[2],
             })
         };
@@ -142,7 +143,7 @@ impl Options {
             "schema": "kara/bench/1", "ok": true, "exit_code": 0, "program": program,
             "a": self.first, "b": self.second, "kernel": Kernel::name(),
             "rounds": self.rounds, "repeat": self.repeat, "seed": self.seed,
-            "speedup": speedup, "control": control,
+            "speedup": to_json(speedup), "control": to_json(control),
             "runs": times.iter().zip(lines).map(run).collect::<Vec<_>>(),
         })
     }
@@ -150,15 +151,19 @@ impl Options {
 
 fn line(times: &Times, random: &mut Random) -> Line {
     let one = |version: usize| [times.ns[version].as_slice()];
-    let median = |version: usize| statistics::median(&mut times.ns[version].clone());
+    let middle = |version: usize| median(&times.ns[version]);
     Line {
         name: times.name.clone(),
         way: times.way,
-        a_ns: median(0),
-        b_ns: median(1),
-        speedup: statistics::ratio(&one(0), &one(1), random),
-        control: statistics::ratio(&one(0), &one(2), random),
+        a_ns: middle(0),
+        b_ns: middle(1),
+        speedup: ratio(&one(0), &one(1), random),
+        control: ratio(&one(0), &one(2), random),
     }
+}
+
+fn to_json(ratio: Ratio) -> Value {
+    json!({ "ratio": ratio.ratio, "low": ratio.low, "high": ratio.high })
 }
 
 /// `1.07x ± 0.01`

@@ -6,13 +6,13 @@
 //! (percentile bootstrap: Efron and Tibshirani, An Introduction to the Bootstrap, chapter 13).
 
 use crate::random::Random;
-use serde::Serialize;
+use crate::statistics::median;
 
 /// Draws for one interval.
 const DRAWS: usize = 2_000;
 
 /// A ratio with the interval that 95 % of the draws are in.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Ratio {
     /// The ratio.
     pub ratio: f64,
@@ -54,23 +54,8 @@ pub fn ratio(slow: &[&[f64]], fast: &[&[f64]], random: &mut Random) -> Ratio {
 
 /// Mean over inputs of the median over those rounds.
 fn combined(logs: &[Vec<f64>], rounds: &[usize]) -> f64 {
-    let medians = logs.iter().map(|one| median(&mut rounds.iter().map(|r| one[*r]).collect::<Vec<_>>()));
+    let medians = logs.iter().map(|one| median(&rounds.iter().map(|r| one[*r]).collect::<Vec<_>>()));
     medians.sum::<f64>() / logs.len().max(1) as f64
-}
-
-/// The middle one, or the mean of the two in the middle; there must be one.
-pub fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
-}
-
-/// Mean of the middle half, for samples with outliers and coarse steps; there must be one.
-pub fn middle_mean(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let quarter = values.len() / 4;
-    let middle = &values[quarter..values.len() - quarter];
-    middle.iter().sum::<f64>() / middle.len() as f64
 }
 
 #[cfg(test)]
@@ -102,12 +87,5 @@ mod tests {
         let mut random = Random::new(1);
         let found = ratio(&[&[2.0, 2.0], &[8.0, 8.0]], &[&[1.0, 1.0], &[1.0, 1.0]], &mut random);
         assert!((found.ratio - 4.0).abs() < 1e-9 && (found.low - 4.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn middles() {
-        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(&mut [4.0, 1.0]), 2.5);
-        assert_eq!(middle_mean(&mut [1.0, 2.0, 4.0, 1000.0]), 3.0);
     }
 }
