@@ -54,6 +54,8 @@ pub struct Program {
     pub maps: Vec<MapDef>,
     /// Kernel functions that it calls by [`Callee::Extern`], as far as the object describes them.
     pub externs: BTreeMap<u32, Prototype>,
+    /// Whether there is other code that may call these functions, although no instruction here shows it.
+    pub has_unseen_callers: bool,
     /// Maps of global data, by number, whose contents are taken to be [`MapDef::initial`] whenever the
     /// program runs. Nobody may change them before loading; that they cannot change later is for
     /// whoever puts them here to know.

@@ -362,6 +362,7 @@ fn number(input: &Input, stretches: Vec<Stretch>, lifted: Vec<Result<Draft, Stri
         out.program.functions.push(function);
         out.origins.push(Origin { section, range, symbol, references: draft.references });
     }
+    out.program.has_unseen_callers = !out.opaque.is_empty();
     out.program.maps = input.maps.iter().map(|m| m.def.clone()).collect();
     let called = out.program.functions.iter().flat_map(|f| &f.nodes).filter_map(|node| match node.insn {
         Insn::Call(Callee::Extern(n)) => Some((n, prototype(input.btf, &input.symbols.get(n)?.name))),

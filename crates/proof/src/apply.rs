@@ -3,6 +3,7 @@
 use crate::ProverOptions;
 use crate::check::{Effort, check};
 use crate::facts::Facts;
+use crate::interface::{self, Arguments};
 use crate::liveness;
 use crate::refusal::Refusal;
 use crate::rewrite::{Rewrite, splice};
@@ -94,13 +95,16 @@ pub struct Prover {
     /// Who answers what the terms do not answer by themselves.
     pub backend: Backend,
     arguments: Vec<RegSet>,
+    given: Vec<Arguments>,
 }
 
 impl Prover {
     /// A prover for a program; arguments of its functions are read off once, since rewriting keeps
     /// at most those alive.
     pub fn new(program: &Program, options: ProverOptions) -> Prover {
-        Prover { options, backend: Backend::Cadical { conflicts: 4_000 }, arguments: liveness::arguments(program) }
+        let arguments = liveness::arguments(program);
+        let given = interface::arguments(program, &|f| arguments[f.0 as usize]);
+        Prover { options, backend: Backend::Cadical { conflicts: 4_000 }, arguments, given }
     }
 
     /// Argument registers that a function reads.
@@ -110,7 +114,7 @@ impl Prover {
 
     /// Facts of a function of the current program.
     pub fn facts(&self, program: &Program, function: FuncId) -> Facts {
-        Facts::derive(program, function, &|f| self.arguments(f))
+        Facts::derive(program, function, &|f| self.arguments(f), &self.given[function.0 as usize])
     }
 
     /// Whether a rewrite holds.

@@ -466,6 +466,10 @@ impl Checker<'_> {
                 }
                 continue;
             }
+            let is_new = !old_touches.iter().any(|(o, b, at)| b == base && at == offset && o.bytes == t.bytes);
+            if is_new && !self.is_aligned_for_frames(t, *base, *offset) {
+                problem = Some(format!("{} bytes of a caller's frame that may not be aligned", t.bytes));
+            }
             // What a helper may read is no promise that it can be read: only loads and stores count.
             let same = |o: &&(Touch, Term, i64)| o.0.direct && o.1 == *base && (o.0.write || !t.write);
             if t.region == Region::Context {
@@ -519,6 +523,17 @@ impl Checker<'_> {
                 let impossible = self.symbols.terms.bool(false);
                 self.prove(conditions, impossible, "").map_err(|_| Refusal::Unsafe(what))
             }
+        }
+    }
+
+    /// Whether an access, should it be to a caller's frame, is one that the kernel takes there: aligned.
+    fn is_aligned_for_frames(&self, t: &Touch, base: Term, offset: i64) -> bool {
+        let alignment = self.symbols.argument_alignment(base);
+        let is_multiple = offset.rem_euclid(t.bytes as i64) == 0;
+        match t.region {
+            Region::CallerFrame => alignment.is_some_and(|a| t.bytes <= a) && is_multiple,
+            // An address of nothing in particular, which some caller passes.
+            _ => alignment.is_none_or(|a| a == 8 || t.bytes <= a && is_multiple),
         }
     }
 

@@ -9,6 +9,7 @@
 pub use crate::bytes::{PacketBytes, StackBytes};
 use crate::call::{CallModel, CallResult, Effect, Known, Mode};
 use crate::flow::Flow;
+pub use crate::interface::Arguments;
 use crate::range::Range;
 use crate::region::Region;
 use karakoram_bpf::effects::RegSet;
@@ -225,12 +226,21 @@ pub struct Facts {
     pub frame_holds_pointers: bool,
     /// Hook of the function, for the meaning of context fields.
     pub hook: Option<Hook>,
+    /// What the function is called with.
+    pub arguments: Arguments,
+    /// What it calls other functions of the program with.
+    pub(crate) calls: Vec<(FuncId, Arguments)>,
 }
 
 impl Facts {
     /// Derives the facts of a function. `arguments` tells which argument registers each function
-    /// of the program reads; see [`crate::liveness::arguments`].
-    pub fn derive(program: &Program, function: FuncId, arguments: &dyn Fn(FuncId) -> RegSet) -> Facts {
+    /// of the program reads, `given` what this one is called with; see [`crate::interface`].
+    pub fn derive(
+        program: &Program,
+        function: FuncId,
+        arguments: &dyn Fn(FuncId) -> RegSet,
+        given: &Arguments,
+    ) -> Facts {
         let flow = Flow::of(program.function(function));
         let hook = match program.function(function).entry {
             Entry::Hook(hook) => Some(hook),
@@ -245,8 +255,10 @@ impl Facts {
             escapes: false,
             spills: false,
             here: 0,
-            state: entry_state(hook),
+            given,
+            state: entry_state(hook, given),
             touched: Vec::new(),
+            calls: Vec::new(),
         };
         let mut entries = analysis.fixpoint();
         // What escaped or was spilled anywhere may be met anywhere: again under that assumption,
@@ -256,6 +268,7 @@ impl Facts {
             assumed = (analysis.escapes, analysis.spills);
             entries = analysis.fixpoint();
         }
+        analysis.calls.clear();
         let n = flow.block_of.len();
         let mut before = vec![None; n];
         let mut touched = vec![Vec::new(); n];
@@ -269,7 +282,7 @@ impl Facts {
                 touched[position] = std::mem::take(&mut analysis.touched);
             }
         }
-        let (escapes, spills) = (analysis.escapes, analysis.spills);
+        let (escapes, spills, calls) = (analysis.escapes, analysis.spills, std::mem::take(&mut analysis.calls));
         let live = crate::liveness::registers(program, function, &flow, arguments);
         let live_stack = crate::liveness::stack(&flow, &touched);
         let live_packet = crate::liveness::packet(&flow, &touched);
@@ -282,6 +295,8 @@ impl Facts {
             stack_escapes: escapes,
             frame_holds_pointers: spills,
             hook,
+            arguments: given.clone(),
+            calls,
         }
     }
 
@@ -303,18 +318,14 @@ impl Facts {
     }
 }
 
-fn entry_state(hook: Option<Hook>) -> State {
+fn entry_state(hook: Option<Hook>, given: &Arguments) -> State {
     let mut regs = [Fact::UNINIT; Reg::COUNT];
     regs[10] = Fact::pointer(Region::Stack, Root::Frame);
     match hook {
         Some(Hook::Kernel(_)) => regs[1] = Fact::pointer(Region::Context, Root::Context),
         Some(Hook::Buffer(_)) => regs[1] = Fact::pointer(Region::Packet, Root::PacketStart),
         Some(Hook::Constant) => regs[1] = Fact::rooted(Kind::Scalar, Root::Argument(Reg::R1)),
-        None => {
-            for r in RegSet::ARGUMENTS.iter() {
-                regs[r.index()] = Fact::rooted(Kind::Scalar, Root::Argument(r));
-            }
-        }
+        None => regs[1..=5].copy_from_slice(&given.facts),
     }
     State { regs, stack: Rc::default(), readable: 0 }
 }
@@ -337,8 +348,10 @@ struct Analysis<'a> {
     /// Whether a pointer into the frame was stored in the frame, or may have been.
     spills: bool,
     here: usize,
+    given: &'a Arguments,
     state: State,
     touched: Vec<Touched>,
+    calls: Vec<(FuncId, Arguments)>,
 }
 
 /// Visits of one block after which its bounds are widened, and after which relations are dropped.
@@ -354,7 +367,7 @@ impl Analysis<'_> {
         let mut visits = vec![0usize; self.flow.blocks.len()];
         let mut pending: std::collections::BTreeSet<usize> = std::collections::BTreeSet::new();
         if let Some(first) = order.first() {
-            entries[*first] = Some(entry_state(self.hook));
+            entries[*first] = Some(entry_state(self.hook, self.given));
             pending.insert(rank[*first]);
         }
         while let Some(next) = pending.pop_first() {
@@ -508,6 +521,9 @@ impl Analysis<'_> {
     }
 
     fn call(&mut self, callee: Callee<FuncId>) {
+        if let Callee::Local(f) = callee {
+            self.calls.push((f, Arguments::passed(&self.state, self.given)));
+        }
         let state = &self.state;
         let known = |r: Reg| {
             let fact = &state.regs[r.index()];
@@ -894,7 +910,7 @@ fn widened(old: &Range, new: &Range) -> Range {
 
 /// The state at a join: what both sides agree on. Locations that hold equal values on both sides
 /// still do afterwards.
-fn join(old: &State, new: &State, position: usize, visits: usize) -> State {
+pub(crate) fn join(old: &State, new: &State, position: usize, visits: usize) -> State {
     let readable = old.readable.min(new.readable);
     let mut joined = State { regs: [Fact::UNINIT; Reg::COUNT], stack: Rc::default(), readable };
     // Roots on both sides and the distance of their deltas, to the new root and the delta it stands for.

@@ -8,6 +8,7 @@ pub mod check;
 pub mod compare;
 pub mod facts;
 pub mod flow;
+pub mod interface;
 pub mod liveness;
 pub mod range;
 pub mod refusal;

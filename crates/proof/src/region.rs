@@ -13,8 +13,10 @@ pub enum Region {
     MapValue(usize),
     /// Values of some map of the program or of a map inside a map.
     SomeMapValue,
-    /// Any memory but the function's own stack frame: kernel objects, a caller's stack, values of
-    /// maps that are not known.
+    /// A stack frame of a function that called this one, directly or not.
+    CallerFrame,
+    /// Any memory but the function's own stack frame: kernel objects, callers' frames, values of maps
+    /// that are not known.
     Foreign,
     /// Anything at all.
     Any,

@@ -55,7 +55,7 @@ impl Classes {
             Region::Stack => self.stack,
             Region::Context => self.context,
             Region::Packet => self.packet,
-            Region::MapValue(_) | Region::SomeMapValue => self.shared,
+            Region::MapValue(_) | Region::SomeMapValue | Region::CallerFrame => self.shared,
             Region::Foreign => self.shared || self.packet || self.context,
             Region::Any => self != Classes::default(),
         }
@@ -66,7 +66,7 @@ impl Classes {
             Region::Stack => self.stack = true,
             Region::Context => self.context = true,
             Region::Packet => self.packet = true,
-            Region::MapValue(_) | Region::SomeMapValue => self.shared = true,
+            Region::MapValue(_) | Region::SomeMapValue | Region::CallerFrame => self.shared = true,
             Region::Foreign => *self = self.union(Classes::OUTSIDE),
             Region::Any => *self = Classes::ALL,
         }
@@ -534,7 +534,9 @@ impl<'a> Symbols<'a> {
             Region::Stack => Epochs { stack: epochs.stack, ..Epochs::default() },
             Region::Context => Epochs { context: epochs.context, ..Epochs::default() },
             Region::Packet => Epochs { packet: epochs.packet, ..Epochs::default() },
-            Region::MapValue(_) | Region::SomeMapValue => Epochs { shared: epochs.shared, ..Epochs::default() },
+            Region::MapValue(_) | Region::SomeMapValue | Region::CallerFrame => {
+                Epochs { shared: epochs.shared, ..Epochs::default() }
+            }
             Region::Foreign => Epochs { stack: 0, ..epochs },
             Region::Any => epochs,
         };
@@ -624,6 +626,12 @@ impl<'a> Symbols<'a> {
     /// Whether a term is the frame pointer.
     pub fn is_frame(&self, base: Term) -> bool {
         self.roots.get(&Root::Frame) == Some(&base)
+    }
+
+    /// Bytes that an argument of the function is a multiple of should it be an address in a caller's frame.
+    pub fn argument_alignment(&self, base: Term) -> Option<u32> {
+        let is_base = |r: &Reg| self.roots.get(&Root::Argument(*r)) == Some(&base);
+        RegSet::ARGUMENTS.iter().find(is_base).map(|r| self.facts.arguments.alignment[r.index() - 1])
     }
 
     /// Whether a term is the packet start that the facts at the entry speak of.

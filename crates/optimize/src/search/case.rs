@@ -452,6 +452,7 @@ impl Maker<'_> {
                     Region::Packet => 0xffff_88a0_0000_0000,
                     Region::MapValue(m) => 0xffff_88b0_0000_0000 + ((m as u64) << 32),
                     Region::SomeMapValue | Region::Foreign | Region::Any => 0xffff_88d0_0000_0000,
+                    Region::CallerFrame => 0xffff_c900_4800_0000,
                 };
                 // Now and then so near that two pointers into the same memory meet.
                 let spread = if self.number % 8 == 7 { 16 } else { 1 << 28 };
