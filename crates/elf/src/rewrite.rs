@@ -1,10 +1,7 @@
 //! An edited program back into its object. Code sections are made anew; symbols, relocations and
-//! `.BTF.ext` follow; every other byte stays.
-//!
-//! DWARF is kept loadable: what it says through relocations (start addresses of functions, line
-//! sequences and ranges) follows the code. What it says as plain distances (ends of functions, line
-//! steps, location lists) still describes the code of the input; `.BTF.ext` is what loaders use.
+//! `.BTF.ext` follow; DWARF is left out; every other byte stays.
 
+mod dwarf;
 mod emit;
 mod layout;
 mod lines;
@@ -24,6 +21,7 @@ pub(crate) fn rewrite(object: &Object, program: &Program) -> Result<Vec<u8>, Elf
     check(object, program)?;
     let layout = Layout::new(object, program);
     let mut container = object.container.clone();
+    dwarf::leave_out(&mut container);
     let emitter = Emitter::new(object, program, &layout);
     for section in layout.sections() {
         let code = emitter.section(section)?;
@@ -82,7 +80,7 @@ fn new_value(layout: &Layout, symbol: &Symbol) -> u64 {
 fn move_data_addends(object: &Object, layout: &Layout, container: &mut Container) -> Result<(), ElfError> {
     for (&target, table) in &object.relocations {
         let section = &mut container.sections[target];
-        if layout.contains(target) || section.name == ".BTF.ext" {
+        if layout.contains(target) || section.name == ".BTF.ext" || dwarf::is_dwarf(&section.name) {
             continue;
         }
         for entry in &table.entries {

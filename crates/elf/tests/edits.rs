@@ -120,6 +120,28 @@ fn the_first_instruction_keeps_a_line() {
 }
 
 #[test]
+fn dwarf_does_not_outlive_the_code_that_it_describes() {
+    let mut with_dwarf = 0;
+    for (name, bytes) in support::own_objects() {
+        let debug = |bytes: &[u8]| {
+            let container = Container::parse(bytes).expect("an object");
+            container.sections.iter().filter(|s| s.name.contains(".debug_")).map(|s| s.data.len()).sum::<usize>()
+        };
+        let object = Object::parse(bytes.clone()).expect("an object");
+        let mut program = object.program().clone();
+        let function = program.functions.last_mut().expect("functions");
+        let id = function.fresh_id();
+        let nop = Insn::Mov { width: Width::W64, dst: Reg::R0, src: Operand::Reg(Reg::R0) };
+        let end = function.nodes.len() - 1;
+        function.nodes.insert(end, Node { id, insn: nop, patched_at_load: false });
+        with_dwarf += usize::from(debug(&bytes) > 0);
+        assert_eq!(debug(&object.rewrite(&program).expect("written")), 0, "{name}");
+        assert_eq!(debug(&object.rewrite(object.program()).expect("written")), debug(&bytes), "{name}");
+    }
+    assert!(with_dwarf > 0, "no object has DWARF");
+}
+
+#[test]
 fn moved_code_keeps_its_lines() {
     let object = everything();
     let mut program = object.program().clone();
