@@ -8,8 +8,10 @@ use crate::proposal::Proposal;
 use crate::rules;
 
 mod advance;
+mod alike;
 mod arrange;
 mod branch;
+mod choice;
 mod copies;
 mod dead;
 mod deletion;
@@ -29,6 +31,7 @@ mod reload;
 mod returns;
 mod share;
 
+mod spills;
 mod sums;
 mod switch;
 mod tails;
@@ -108,6 +111,9 @@ pub const ALL: &[Pass] = &[
     pass("rebase", Level::O2, Stage::FIRST, 0, rebase::propose),
     pass("locked_add", Level::O2, Stage::FIRST, 0, locked_add::propose).only_for(Goal::Slots),
     pass("copies", Level::O1, Stage::SECOND, 1, copies::propose),
+    pass("spills", Level::O2, Stage::SECOND, 0, spills::propose),
+    pass("choice", Level::O2, Stage::SECOND, 0, choice::propose),
+    pass("alike", Level::O2, Stage::SECOND, 0, alike::propose),
     pass("overlap", Level::O2, Stage::SECOND, 0, overlap::propose),
     pass("advance", Level::O2, Stage::SECOND, 0, advance::propose),
     pass("exchange", Level::O2, Stage::SECOND, 0, exchange::propose),

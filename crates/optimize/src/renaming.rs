@@ -93,6 +93,15 @@ impl<'c, 'a> Renaming<'c, 'a> {
         self.moves.get(&web).map_or(reg, |(_, to)| *to)
     }
 
+    /// An instruction with its new registers.
+    pub fn insn(&self, p: usize) -> Insn {
+        let webs = self.context.webs();
+        let place = |r: Reg, web: Option<WebId>| web.map_or(r, |web| self.place(r, web));
+        let definition = |r: Reg| place(r, webs.id_defined(p, r));
+        let used = |r: Reg| place(r, webs.id_used(p, r));
+        mapped(self.context.insn(p), &definition, &used)
+    }
+
     /// The instructions with their new registers; copies of a register to itself are left out.
     pub fn changes(&self) -> Option<Changes> {
         let webs = self.context.webs();
@@ -100,10 +109,7 @@ impl<'c, 'a> Renaming<'c, 'a> {
         let members: BTreeSet<usize> = moved.flat_map(|w| w.definitions.iter().chain(&w.uses)).copied().collect();
         let mut changes = Changes::default();
         for p in members {
-            let place = |r: Reg, web: Option<WebId>| web.map_or(r, |web| self.place(r, web));
-            let definition = |r: Reg| place(r, webs.id_defined(p, r));
-            let used = |r: Reg| place(r, webs.id_used(p, r));
-            let insn = mapped(self.context.insn(p), &definition, &used);
+            let insn = self.insn(p);
             match insn {
                 _ if self.context.is_patched(p) => return None,
                 Insn::Mov { width: Width::W64, dst, src: Operand::Reg(src) } if dst == src => changes.delete(p),
