@@ -8,6 +8,7 @@ pub mod draft;
 mod explain;
 mod graph;
 mod layout;
+pub mod learn;
 mod memo;
 mod parallel;
 pub mod passes;

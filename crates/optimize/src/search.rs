@@ -68,6 +68,17 @@ impl Default for SearchOptions {
 /// Name of the search in reports.
 pub const RULE: &str = "search";
 
+/// A window with what may replace it.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The window.
+    pub window: Window,
+    /// What may stand in its place.
+    pub insns: Vec<Insn>,
+    /// The proposal.
+    pub rewrite: Rewrite,
+}
+
 /// Proposes shorter replacements for disjoint windows of a function. Each was judged right by the
 /// prover against these facts.
 pub fn propose(
@@ -78,10 +89,22 @@ pub fn propose(
     budget: &mut Budget,
     options: &SearchOptions,
 ) -> Vec<Rewrite> {
+    find(program, function, facts, prover, budget, options).into_iter().map(|found| found.rewrite).collect()
+}
+
+/// Like [`propose`], with the windows.
+pub fn find(
+    program: &Program,
+    function: FuncId,
+    facts: &Facts,
+    prover: &Prover,
+    budget: &mut Budget,
+    options: &SearchOptions,
+) -> Vec<Found> {
     let code = program.function(function);
     let isa = Isa::of(code);
     let mut taken = vec![false; code.nodes.len()];
-    let mut proposals: Vec<Rewrite> = Vec::new();
+    let mut all: Vec<Found> = Vec::new();
     let mut fresh = code.fresh_id().0;
     for window in window::choose(program, function, facts, options.within.as_ref()) {
         if budget.is_over() {
@@ -91,13 +114,13 @@ pub fn propose(
             continue;
         }
         let searcher = Searcher { program, facts, prover, options, isa, fresh };
-        if let Some(rewrite) = searcher.search(&window, budget) {
+        if let Some((insns, rewrite)) = searcher.search(&window, budget) {
             taken[window.range.clone()].fill(true);
             fresh += rewrite.edits.iter().map(|e| e.nodes.len() as u32).sum::<u32>();
-            proposals.push(rewrite);
+            all.push(Found { window, insns, rewrite });
         }
     }
-    proposals
+    all
 }
 
 /// Name of the Markov chain in reports.
@@ -113,6 +136,19 @@ pub fn walk(
     options: &SearchOptions,
     mcmc: &McmcOptions,
 ) -> Vec<Rewrite> {
+    find_by_walk(program, function, facts, prover, budget, options, mcmc).into_iter().map(|f| f.rewrite).collect()
+}
+
+/// Like [`walk`], with the windows.
+pub fn find_by_walk(
+    program: &Program,
+    function: FuncId,
+    facts: &Facts,
+    prover: &Prover,
+    budget: &mut Budget,
+    options: &SearchOptions,
+    mcmc: &McmcOptions,
+) -> Vec<Found> {
     let code = program.function(function);
     let isa = Isa::of(code);
     let windows = window::whole(program, function, facts, options.within.as_ref());
@@ -126,7 +162,7 @@ pub fn walk(
         })
         .collect();
     let mut chains: Vec<Chain> = prepared.iter().map(|(w, c, v)| Chain::new(w, c, v, mcmc)).collect();
-    let mut best: Vec<Option<Rewrite>> = vec![None; chains.len()];
+    let mut best: Vec<Option<Found>> = vec![None; chains.len()];
     let mut fresh = code.fresh_id().0;
     let mut random = Random::new(options.seed);
     let turn = mcmc.reset_win_niter.unwrap_or(mcmc.iterations).max(1);
@@ -142,7 +178,8 @@ pub fn walk(
         if let Some(rewrite) = searcher.judge(prepared[at].0, &insns, budget) {
             chains[at].proven(&insns);
             fresh += insns.len() as u32;
-            best[at] = Some(Rewrite { rule: WALK.to_string(), ..rewrite });
+            let rewrite = Rewrite { rule: WALK.to_string(), ..rewrite };
+            best[at] = Some(Found { window: prepared[at].0.clone(), insns, rewrite });
         }
     }
     best.into_iter().flatten().collect()
@@ -158,15 +195,14 @@ struct Searcher<'a> {
 }
 
 impl Searcher<'_> {
-    fn search(&self, window: &Window, budget: &mut Budget) -> Option<Rewrite> {
+    fn search(&self, window: &Window, budget: &mut Budget) -> Option<(Vec<Insn>, Rewrite)> {
         let effort = (self.options.longest, self.options.candidates_per_window, self.options.judgements_per_window);
         let key = Key::of(window, self.facts, self.isa, &effort);
         match budget.searched.get(&key) {
             Some(None) => return None,
             Some(Some(insns)) => {
-                let found = self.judge(window, &insns, budget);
-                if found.is_some() {
-                    return found;
+                if let Some(rewrite) = self.judge(window, &insns, budget) {
+                    return Some((insns, rewrite));
                 }
             }
             None => {}
@@ -175,7 +211,7 @@ impl Searcher<'_> {
         if !budget.is_over() {
             budget.searched.insert(&key, found.as_ref().map(|(insns, _)| insns.as_slice()));
         }
-        found.map(|(_, rewrite)| rewrite)
+        found
     }
 
     fn enumerate(&self, window: &Window, budget: &mut Budget) -> Option<(Vec<Insn>, Rewrite)> {

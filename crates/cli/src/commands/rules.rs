@@ -8,12 +8,15 @@ use karakoram_optimize::rules::prove::{self, Verdict};
 use karakoram_optimize::rules::{Rule, RuleSet, parse};
 use serde_json::{Value, json};
 
+mod learn;
+
 const AFTER_HELP: &str = "\
 Examples:
   kara rules list                      all rules, with what they say in a line
   kara rules show shifts/add-up        one rule, or all of a family: `shifts`
   kara rules prove                     prove all rules in general
   kara rules prove mine.rule           prove the rules of a file
+  kara rules learn objects/ --out new.rule   rules from what a search finds, to be reviewed
 
 A rule that is applied is judged again at that place, so a wrong rule wastes time and does no harm;
 `kara opt --skip-rule NAME` leaves one out, or a family.
@@ -46,6 +49,18 @@ enum Action {
         #[arg(value_name = "FILE")]
         files: Vec<String>,
     },
+    /// Search the objects of a folder for what no rule knows, and print rules that would know it
+    Learn {
+        /// Folder with objects, looked through to the bottom
+        #[arg(value_name = "CORPUS")]
+        corpus: String,
+        /// Where the rules go
+        #[arg(long, value_name = "FILE", default_value = "-")]
+        out: String,
+        /// Look at no more objects than that
+        #[arg(long, value_name = "N")]
+        limit: Option<usize>,
+    },
 }
 
 impl Options {
@@ -58,6 +73,7 @@ impl Options {
             }
             Action::Show { name } => show(common, name),
             Action::Prove { files } => prove_all(common, files),
+            Action::Learn { corpus, out, limit } => learn::run(common, corpus, out, *limit),
         }
     }
 }
