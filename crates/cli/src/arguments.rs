@@ -1,7 +1,7 @@
 //! The command line: what all subcommands share, and the list of them.
 
 use crate::commands::{
-    asm, bench, check, completions, conformance_plugin, diff, doctor, lab, man, opt, print, rules, run, stat,
+    asm, bench, cache, check, completions, conformance_plugin, diff, doctor, lab, man, opt, print, rules, run, stat,
 };
 use crate::failure::{Answer, Failure};
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -66,6 +66,8 @@ pub enum Command {
     Diff(diff::Options),
     /// Show the rewrite rules, and prove that they hold
     Rules(rules::Options),
+    /// Look at, empty or merge what `kara opt --cache` keeps
+    Cache(cache::Options),
     /// Find out what this machine can do, and what each missing thing disables
     Doctor(doctor::Options),
     /// Measure: what other kernels accept, what instructions take
@@ -92,6 +94,7 @@ impl Command {
             Command::Asm(_) => "asm",
             Command::Diff(_) => "diff",
             Command::Rules(_) => "rules",
+            Command::Cache(_) => "cache",
             Command::Doctor(_) => "doctor",
             Command::Lab(_) => "lab",
             Command::Completions(_) => "completions",
@@ -112,6 +115,7 @@ impl Command {
             Command::Asm(options) => options.run(common),
             Command::Diff(options) => options.run(common),
             Command::Rules(options) => options.run(common),
+            Command::Cache(options) => options.run(common),
             Command::Doctor(options) => options.run(common),
             Command::Lab(options) => options.run(common),
             Command::Completions(options) => options.run(),
@@ -123,7 +127,7 @@ impl Command {
 
 /// The name of a subcommand as a constant.
 pub fn known_name(word: &str) -> Option<&'static str> {
-    const NAMES: [&str; 14] = [
+    const NAMES: [&str; 15] = [
         "opt",
         "check",
         "stat",
@@ -133,6 +137,7 @@ pub fn known_name(word: &str) -> Option<&'static str> {
         "asm",
         "diff",
         "rules",
+        "cache",
         "doctor",
         "lab",
         "completions",

@@ -2,6 +2,7 @@
 
 pub mod asm;
 pub mod bench;
+pub mod cache;
 pub mod check;
 pub mod completions;
 pub mod conformance_plugin;

@@ -7,6 +7,7 @@ use karakoram_bpf::program::Program;
 use karakoram_optimize::cost::{Goal, Latencies};
 use karakoram_optimize::pipeline::SlotWindow;
 use karakoram_optimize::search::McmcOptions;
+use karakoram_optimize::store::{Sqlite, Store};
 use karakoram_optimize::{Level, Options, Outcome, Progress, optimize};
 use karakoram_proof::ProverOptions;
 use std::collections::BTreeSet;
@@ -40,6 +41,8 @@ pub struct Settings {
     pub seed: u64,
     /// Functions worked on at once.
     pub jobs: usize,
+    /// What searches of other runs came to.
+    pub cache: Option<Arc<Sqlite>>,
     /// Whether to show progress.
     pub quiet: bool,
 }
@@ -60,6 +63,7 @@ pub fn run(program: &Program, settings: &Settings) -> Outcome {
         walk: settings.walk.clone(),
         seed: settings.seed,
         jobs: settings.jobs,
+        store: settings.cache.as_deref().map(|c| c as &dyn Store),
         ..Options::default()
     };
     let bar = progress_bar(settings.quiet);

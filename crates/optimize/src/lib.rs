@@ -18,6 +18,7 @@ pub mod proposal;
 pub mod registers;
 pub mod renaming;
 pub mod rules;
+pub mod store;
 pub mod trial;
 pub mod webs;
 mod window;

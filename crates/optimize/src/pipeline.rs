@@ -9,6 +9,7 @@ use crate::passes::{self, Pass, Stage};
 use crate::portable;
 use crate::proposal::Proposal;
 use crate::search::{self, Budget, McmcOptions, SearchOptions};
+use crate::store::Store;
 use crate::window;
 use karakoram_bpf::insn::{FuncId, Insn, InsnId};
 use karakoram_bpf::program::{Function, Program};
@@ -83,6 +84,8 @@ pub struct Options<'a> {
     pub seed: u64,
     /// Functions worked on at once; 0 counts as 1.
     pub jobs: usize,
+    /// What searches of other runs came to; the result is the same with and without.
+    pub store: Option<&'a dyn Store>,
 }
 
 /// News for whoever waits.
@@ -218,7 +221,7 @@ fn one(program: &Program, function: FuncId, options: &Options, progress: &mut dy
         effort: effort(program, function, options.effort),
         is_partial: false,
         is_cut_short: false,
-        budget: Budget { interrupted: options.interrupted, ..Budget::new(0, 0) },
+        budget: Budget { interrupted: options.interrupted, store: options.store, ..Budget::new(0, 0) },
         given_up: HashMap::new(),
         proven: Proven::input(program.clone()),
     };

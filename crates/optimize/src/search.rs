@@ -21,6 +21,7 @@ pub mod window;
 pub use budget::Budget;
 pub use mcmc::McmcOptions;
 
+use crate::store::{self, Digest, Entry};
 use canonical::Key;
 use case::Case;
 use enumerate::{Limits, Next, enumerate};
@@ -207,11 +208,63 @@ impl Searcher<'_> {
             }
             None => {}
         }
-        let found = self.enumerate(window, budget);
+        let found = self.known_or_enumerated(window, budget);
         if !budget.is_over() {
             budget.searched.insert(&key, found.as_ref().map(|(insns, _)| insns.as_slice()));
         }
         found
+    }
+
+    /// What the store knows, at the price that it had; what it does not know, for the next run.
+    fn known_or_enumerated(&self, window: &Window, budget: &mut Budget) -> Option<(Vec<Insn>, Rewrite)> {
+        let (candidates, judgements) = (self.options.candidates_per_window, self.options.judgements_per_window);
+        // With less than a full budget a search may end early.
+        let is_full = budget.candidates > candidates && budget.judgements > judgements;
+        let Some(store) = budget.store.filter(|_| is_full) else { return self.enumerate(window, budget) };
+        let key = Digest::of(self.program, self.facts, window, self.isa, self.prover, self.options);
+        let before = (budget.candidates, budget.judgements);
+        let entry = store.get(&key).filter(|e| e.candidates <= candidates && e.judgements <= judgements);
+        if let Some(entry) = entry
+            && let Some(found) = self.known(window, &entry)
+        {
+            budget.candidates -= entry.candidates;
+            budget.judgements -= entry.judgements;
+            return found;
+        }
+        let found = self.enumerate(window, budget);
+        if !budget.is_interrupted() {
+            let insns = found.as_ref().map(|(insns, _)| self.without_target(insns));
+            store.put(
+                &key,
+                &Entry {
+                    found: insns.map(|insns| store::print(&insns, self.program)),
+                    candidates: before.0 - budget.candidates,
+                    judgements: before.1 - budget.judgements,
+                },
+            );
+        }
+        found
+    }
+
+    /// What an entry says about a window; `None` when that is not right.
+    fn known(&self, window: &Window, entry: &Entry) -> Option<Option<(Vec<Insn>, Rewrite)>> {
+        let Some(text) = &entry.found else { return Some(None) };
+        let insns: Vec<Insn> = store::parse(text, self.program)?;
+        let target = window.branch.and_then(|(insn, _)| insn.target().copied());
+        let insns: Vec<Insn> = insns.into_iter().map(|i| i.map(|t| target.unwrap_or(t), |f| f)).collect();
+        if !insns.iter().all(|i| window::is_plain(i) || matches!(i, Insn::Branch { .. }) && target.is_some()) {
+            return None;
+        }
+        if insns.iter().map(Insn::slots).sum::<usize>() >= window.slots || !is_sensible(self.facts, window, &insns) {
+            return None;
+        }
+        let rewrite = self.rewrite(window, &insns);
+        self.prover.judge(self.program, self.facts, &rewrite).is_ok().then_some(Some((insns, rewrite)))
+    }
+
+    /// Instructions whose only target, that of the window, is `@0`.
+    fn without_target(&self, insns: &[Insn]) -> Vec<Insn> {
+        insns.iter().map(|i| i.map(|_| InsnId(0), |f| f)).collect()
     }
 
     fn enumerate(&self, window: &Window, budget: &mut Budget) -> Option<(Vec<Insn>, Rewrite)> {

@@ -1,5 +1,6 @@
 //! `kara opt`: the optimizer, the prover, the kernel, and the result under its name.
 
+use super::cache;
 use crate::arguments::Common;
 use crate::engine::{self, Settings};
 use crate::failure::{Answer, Failure};
@@ -101,6 +102,9 @@ pub struct Options {
     /// Functions worked on at once (default: one for each processor); the result is the same with any number
     #[arg(short, long, value_name = "N", help_heading = "Search", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
+    /// File that keeps what searches came to from run to run; the result is the same with and without
+    #[arg(long, value_name = "PATH|none", default_value = "none", help_heading = "Search")]
+    cache: Option<String>,
     /// Where the proof goes; `none` for nowhere (default: OUT.proof)
     #[arg(long, value_name = "FILE|none", help_heading = "Output")]
     proof: Option<String>,
@@ -254,6 +258,7 @@ impl Options {
             // 1 is the default of the packets' seed and the search's own.
             seed: self.seed.wrapping_sub(1),
             jobs: self.jobs.map_or_else(processors, usize::from),
+            cache: self.cache.as_deref().filter(|c| *c != "none").map(cache::open).transpose()?,
             quiet: common.quiet || common.json,
         })
     }

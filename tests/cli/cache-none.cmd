@@ -1,0 +1,1 @@
+kara cache stats nothing.db

@@ -1,0 +1,1 @@
+kara rules learn inputs/k2

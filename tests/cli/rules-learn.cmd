@@ -1,0 +1,1 @@
+kara rules learn cli
