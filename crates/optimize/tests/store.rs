@@ -155,7 +155,8 @@ fn entries_stay_in_the_file_and_are_seen_by_others_that_have_it_open() {
     again.clear().expect("clears");
     assert_eq!(again.get(&Digest([1; 16])), None);
     drop((again, into));
-    (file("shared"), file("other"));
+    file("shared");
+    file("other");
 }
 
 #[test]
