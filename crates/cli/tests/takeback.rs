@@ -32,18 +32,20 @@ fn verified(program: &Value, when: &str) -> u64 {
     program[when]["verified_insns"].as_u64().expect("the verifier says how much it did")
 }
 
-/// Two halves of a word in the caller's frame: the word may be read at once, says the prover, but the
-/// verifier wants words on the stack aligned.
+/// A remainder of six is less than six, says the prover, and the check is not needed; the verifier does
+/// not look at remainders and wants it.
 #[test]
 fn what_the_verifier_rejects_is_taken_back_and_the_rest_stays() {
-    let Some((program, code)) = optimize("misaligned.s", &[]) else { return };
+    let Some((program, code)) = optimize("remainder.s", &[]) else { return };
     assert_eq!(program["kernel"], "accepted");
-    assert_eq!(program["rewrites"], 1, "{program}");
-    assert_eq!(code.matches("*(u32 *)(r1 +").count(), 2, "both loads are there still:\n{code}");
-    assert!(!code.contains("r0 += 0"), "the other rewrite stays:\n{code}");
+    if !code.contains("if r0 > 0x5") {
+        assert_eq!(program["notes"], serde_json::json!([]), "nothing was taken back");
+        eprintln!("*** SKIPPED: this kernel's verifier knows what a remainder is ***");
+        return;
+    }
+    assert!(program["rewrites"].as_u64() >= Some(1) && !code.contains("r0 += 0"), "another rewrite stays:\n{code}");
     let note = program["notes"][0].as_str().expect("a note");
-    assert!(note.starts_with("1 of 2 rewrites were taken back (wide_load x1): "), "{note}");
-    assert!(note.contains("misaligned stack access"), "{note}");
+    assert!(note.contains("rewrites were taken back (branch/never x1): the kernel's verifier rejected"), "{note}");
 }
 
 /// One store for the key of a lookup and for what lies beside it: verifiers since Linux 6.15 know a

@@ -40,9 +40,9 @@ impl Work<'_> {
             let mut judgements = Vec::new();
             let object = self.rewritten(ledger.proven())?;
             for (place, &entry) in self.entries.iter().enumerate() {
-                let judgement = self.judge(kernel, ledger.proven().program(), object.as_ref(), entry);
+                let judgement = self.judge(kernel, ledger.proven().program(), object.as_ref(), entry, None);
                 if let Some(objection) = &judgement.objection {
-                    let taken = self.take_back(kernel, ledger, entry);
+                    let taken = self.take_back(kernel, ledger, entry, &judgement.before);
                     notes[place].push(describe(&taken, objection));
                     continue 'again;
                 }
@@ -52,10 +52,10 @@ impl Work<'_> {
         }
     }
 
-    fn take_back(&self, kernel: Option<&Kernel>, ledger: &mut Ledger, entry: FuncId) -> TakenBack {
-        let mut accepts = |proven: &Proven| match self.rewritten(proven) {
-            Ok(object) => self.judge(kernel, proven.program(), object.as_ref(), entry).objection.is_none(),
-            Err(_) => false,
+    fn take_back(&self, kernel: Option<&Kernel>, ledger: &mut Ledger, entry: FuncId, before: &Figures) -> TakenBack {
+        let mut accepts = |proven: &Proven| {
+            let Ok(object) = self.rewritten(proven) else { return false };
+            self.judge(kernel, proven.program(), object.as_ref(), entry, Some(before)).objection.is_none()
         };
         ledger.take_back(entry, &mut accepts)
     }
@@ -67,7 +67,16 @@ impl Work<'_> {
         Object::parse(bytes).map(Some).map_err(|e| Failure::input(e.to_string()).of_file(&self.input.path))
     }
 
-    fn judge(&self, kernel: Option<&Kernel>, program: &Program, object: Option<&Object>, entry: FuncId) -> Judgement {
+    /// Asks the kernel about a result. `before`: the figures of the input, where it is known to load;
+    /// then it is only loaded again when there is nothing else to say against the result.
+    fn judge(
+        &self,
+        kernel: Option<&Kernel>,
+        program: &Program,
+        object: Option<&Object>,
+        entry: FuncId,
+        before: Option<&Figures>,
+    ) -> Judgement {
         let original = self.input.program();
         let mut judgement = Judgement {
             before: Figures::of(original, entry),
@@ -82,8 +91,21 @@ impl Work<'_> {
             None if entry == FuncId(0) => kernel.load_program(program),
             None => Err(Refused::Unchecked("it is not the first function".into())),
         };
-        let before = load(original, self.input.object());
         let after = load(program, object);
+        if let Some(before) = before {
+            judgement.before = before.clone();
+            judgement.objection = match &after {
+                Err(why) => Some(why.reason().to_string()),
+                Ok(loaded) => {
+                    judgement.after = judgement.after.with_kernel(program, entry, loaded);
+                    self.growth(&judgement)
+                }
+            };
+            if judgement.objection.is_some() {
+                return judgement;
+            }
+        }
+        let before = load(original, self.input.object());
         if let Ok(loaded) = &before {
             judgement.before = judgement.before.with_kernel(original, entry, loaded);
         }
