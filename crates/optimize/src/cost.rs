@@ -15,7 +15,7 @@ use frequency::Frequencies;
 use karakoram_bpf::effects;
 use karakoram_bpf::insn::*;
 use karakoram_bpf::program::{Function, Node, Program};
-use karakoram_proof::rewrite::Edit;
+use karakoram_proof::rewrite::{Edit, Rewrite, splice};
 use std::collections::BTreeSet;
 
 /// What is to become smaller.
@@ -144,16 +144,11 @@ fn scaled(ns: f64, runs: f64) -> u64 {
     (ns * runs * 1e6) as u64
 }
 
+/// The function with edits made.
 fn edited(function: &Function, edits: &[Edit]) -> Function {
-    let mut nodes = Vec::with_capacity(function.nodes.len());
-    let mut from = 0;
-    for edit in edits {
-        nodes.extend_from_slice(&function.nodes[from..edit.at.start]);
-        nodes.extend_from_slice(&edit.nodes);
-        from = edit.at.end;
-    }
-    nodes.extend_from_slice(&function.nodes[from..]);
-    Function { nodes, ..function.clone() }
+    let (edits, rule) = (edits.to_vec(), String::new());
+    let rewrite = Rewrite { function: FuncId(0), entry: 0, window: Vec::new(), edits, rule };
+    splice(function, &[&rewrite])
 }
 
 fn weight(insn: &Insn) -> usize {
@@ -174,4 +169,24 @@ fn weight(insn: &Insn) -> usize {
 /// A register has to be computed first, a constant is there.
 fn operand(src: &Operand) -> usize {
     matches!(src, Operand::Reg(_)) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jumps_to_what_is_removed_go_on_behind_it() {
+        let code = "r0 = 1\nif r1 == 0 goto out\nr0 = 2\ngoto far\nout:\nr0 = 3\nfar:\nexit";
+        let program = karakoram_bpf::text::asm::parse(&format!(".func main\n.hook xdp\n{code}\n")).unwrap();
+        let function = &program.functions[0];
+        let prices = Prices::new(Goal::Latency, Latencies::builtin(), &program, FuncId(0));
+        let back = Insn::Jump { target: function.nodes[2].id, long: false };
+        let edits = [
+            Edit { at: 3..4, nodes: vec![Node { insn: back, ..function.nodes[3].clone() }] },
+            Edit { at: 4..5, nodes: Vec::new() },
+        ];
+        let (old, new) = prices.of_edits(function, &edits);
+        assert!(new.time_fs > old.time_fs, "a loop for ever takes longer");
+    }
 }

@@ -2,8 +2,10 @@
 
 mod accept;
 mod calibrate;
+mod count;
 mod guest;
 mod machine;
+mod predict;
 
 use crate::arguments::Common;
 use crate::failure::{Answer, Failure};
@@ -22,8 +24,12 @@ enum Command {
     Accept(accept::Options),
     /// Measure what instructions and helpers take, for --goal latency
     Calibrate(calibrate::Options),
+    /// Count the instructions that runs execute, the same in every run
+    Count(count::Options),
     /// Run a command in a virtual machine with another kernel
     Guest(guest::Options),
+    /// Say what the model of --goal latency expects a run to take
+    Predict(predict::Options),
 }
 
 impl Options {
@@ -32,6 +38,8 @@ impl Options {
         match &self.command {
             Command::Accept(options) => options.run(common),
             Command::Calibrate(options) => options.run(common),
+            Command::Count(options) => options.run(common),
+            Command::Predict(options) => options.run(common),
             Command::Guest(options) => options.run(common),
         }
     }
