@@ -326,6 +326,7 @@ impl Run<'_> {
         let mut stage = Stage::FIRST;
         let mut facts = None;
         let mut is_changed = false;
+        let mut progress_made = Progressing::since(self.cost(f));
         // Each applied rewrite lowers the cost, so this ends; the bound is about time.
         let rounds = (ROUND_WORK / length.max(1)).clamp(MIN_ROUNDS, MAX_ROUNDS);
         for _ in 0..rounds {
@@ -338,6 +339,9 @@ impl Run<'_> {
             progress(Progress::Round { function: f, slots: self.proven.program().function(f).slots(), applied });
             if applied > 0 {
                 facts = None;
+                if self.options.goal == Goal::Latency && !progress_made.goes_on(self.cost(f)) {
+                    return;
+                }
                 is_changed |= stage > Stage::FIRST;
                 continue;
             }
@@ -540,6 +544,27 @@ fn fence(program: &Program, window: &SlotWindow) -> Fence {
 fn within(positions: &HashMap<InsnId, usize>, length: usize, fence: Fence) -> Range<usize> {
     let at = |id: Option<InsnId>| id.and_then(|id| positions.get(&id).copied());
     at(fence.before).map_or(0, |p| p + 1)..at(fence.after).unwrap_or(length)
+}
+
+/// Whether rounds still make a function cheaper. Each proposal promises so, but how often code runs
+/// is estimated anew for the changed function, so that promises may cancel one another out.
+struct Progressing {
+    best: Cost,
+    idle_rounds: usize,
+}
+
+impl Progressing {
+    const MAX_IDLE: usize = 8;
+
+    fn since(best: Cost) -> Progressing {
+        Progressing { best, idle_rounds: 0 }
+    }
+
+    fn goes_on(&mut self, now: Cost) -> bool {
+        self.idle_rounds = if now < self.best { 0 } else { self.idle_rounds + 1 };
+        self.best = self.best.min(now);
+        self.idle_rounds < Progressing::MAX_IDLE
+    }
 }
 
 /// What a change adds to the cost: time, where that is the goal, then slots.

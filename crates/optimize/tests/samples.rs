@@ -3,6 +3,7 @@
 use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::program::Program;
 use karakoram_bpf::text::{self, Format, asm};
+use karakoram_optimize::cost::Goal;
 use karakoram_optimize::pipeline::SlotWindow;
 use karakoram_optimize::{Level, Options, optimize};
 use karakoram_proof::ProverOptions;
@@ -121,4 +122,25 @@ fn effort_is_shared_out() {
     let run = |effort| optimize(program.clone(), &Options { effort: Some(effort), ..Options::default() }, &mut |_| {});
     assert!(run(6).judged <= 6 + 2 && run(6).is_partial);
     assert_eq!(run(0).judged, 0);
+}
+
+#[test]
+fn less_latency_is_reached_in_few_rounds() {
+    for name in ["bpf/before.bpf", "k2/before.k2", "parameters/benchmark.bpf"] {
+        let options = Options { goal: Goal::Latency, ..Options::default() };
+        let function = optimize(read(name), &options, &mut |_| {}).functions.remove(0);
+        assert!(function.after.time_fs < function.before.time_fs, "{name}");
+        assert!(function.rounds < 100, "{name}: {} rounds", function.rounds);
+    }
+}
+
+#[test]
+fn ends_where_estimates_of_how_often_code_runs_change() {
+    // Branches that leave early, so that the order of the code matters to the estimate.
+    let row = |i: usize| format!("r2 = *(u8 *)(r1 + {i})\nif r2 == {i} goto out{}\nr0 += r2\n", i % 2);
+    let rows: String = (0..12).map(row).collect();
+    let text = format!(".hook buffer=64\nr0 = 0\n{rows}goto out0\nout1:\nr0 = 7\nexit\nout0:\nr0 += 1\nexit\n");
+    let options = Options { goal: Goal::Latency, ..Options::default() };
+    let outcome = optimize(asm::parse(&text).expect("parses"), &options, &mut |_| {});
+    assert!(!outcome.is_partial && outcome.functions[0].rounds < 200, "{} rounds", outcome.functions[0].rounds);
 }

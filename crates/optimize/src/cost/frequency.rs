@@ -6,7 +6,7 @@ use karakoram_bpf::insn::*;
 use karakoram_bpf::program::Function;
 use karakoram_proof::flow::Flow;
 
-/// Probability that a branch backwards is taken.
+/// Probability that a branch stays in its loop.
 const LOOP: f64 = 0.88;
 /// Probability that a value is the constant it is compared with, and that it is zero.
 const EQUAL: f64 = 0.4;
@@ -30,20 +30,27 @@ pub(super) struct Frequencies {
 impl Frequencies {
     pub fn of(function: &Function) -> Frequencies {
         let flow = Flow::of(function);
-        let taken: Vec<f64> = (0..function.nodes.len()).map(|p| taken(function, &flow, p)).collect();
-        let of_blocks = solve(&flow, &taken, function);
+        let order = flow.reverse_post_order();
+        let mut rank = vec![usize::MAX; flow.blocks.len()];
+        order.iter().enumerate().for_each(|(i, b)| rank[*b] = i);
+        let goes_back = |p: usize, to: usize| rank[flow.block_of[to]] <= rank[flow.block_of[p]];
+        let taken: Vec<f64> = (0..function.nodes.len()).map(|p| taken(function, &flow, p, &goes_back)).collect();
+        let of_blocks = solve(&flow, &order, &taken, function);
         let runs = flow.block_of.iter().map(|b| of_blocks[*b]).collect();
         Frequencies { runs, taken }
     }
 }
 
-fn taken(function: &Function, flow: &Flow, p: usize) -> f64 {
+/// `goes_back` tells edges of loops by the shape of the graph: how code is laid out says nothing.
+fn taken(function: &Function, flow: &Flow, p: usize, goes_back: &dyn Fn(usize, usize) -> bool) -> f64 {
     let Insn::Branch { cond, src, target, .. } = function.nodes[p].insn else {
         return matches!(function.nodes[p].insn, Insn::Jump { .. }) as u8 as f64;
     };
     let to = flow.positions[&target];
-    if to <= p {
-        return LOOP;
+    match (goes_back(p, to), p + 1 < function.nodes.len() && goes_back(p, p + 1)) {
+        (true, false) => return LOOP,
+        (false, true) => return 1.0 - LOOP,
+        _ => {}
     }
     let equal = if src == Operand::Imm(0) { ZERO } else { EQUAL };
     let mut probability = match cond {
@@ -79,12 +86,11 @@ fn leaves(function: &Function, flow: &Flow, mut p: usize) -> bool {
 }
 
 /// Runs of each block.
-fn solve(flow: &Flow, taken: &[f64], function: &Function) -> Vec<f64> {
-    let order = flow.reverse_post_order();
+fn solve(flow: &Flow, order: &[usize], taken: &[f64], function: &Function) -> Vec<f64> {
     let mut runs = vec![0.0; flow.blocks.len()];
     for _ in 0..SWEEPS {
         let mut change: f64 = 0.0;
-        for &block in &order {
+        for &block in order {
             let start = flow.blocks[block].start;
             let into = |p: &usize| runs[flow.block_of[*p]] * share(flow, taken, function, *p, start);
             let sum = (start == 0) as u8 as f64 + flow.predecessors[start].iter().map(into).sum::<f64>();
@@ -126,6 +132,12 @@ mod tests {
     fn what_leaves_at_once_is_rare() {
         let runs = runs("r0 = 1\nif r1 > r2 goto out\n*(u64 *)(r10 - 8) = 1\nr0 = 2\nout:\nexit");
         assert!(runs[2] > 0.8 && runs[4] == 1.0, "{runs:?}");
+    }
+
+    #[test]
+    fn jumping_backwards_is_no_loop() {
+        let runs = runs("r0 = 9\ngoto start\nend:\nexit\nstart:\nif r1 s> r2 goto end\ncall 5\nr0 = 2\ngoto end");
+        assert!(runs.iter().all(|r| *r <= 1.0), "{runs:?}");
     }
 
     #[test]
