@@ -7,6 +7,7 @@ use karakoram_bpf::program::{Function, Node, Program};
 use karakoram_proof::call::{CallModel, Known};
 use karakoram_proof::facts::{Fact, Facts, State};
 use std::cell::{Cell, OnceCell};
+use std::collections::BTreeSet;
 
 /// How far up dominating blocks are looked at.
 const MAX_BLOCKS_UP: usize = 8;
@@ -154,6 +155,23 @@ impl<'a> Context<'a> {
             at = flow.blocks[above].end - 1;
         }
         position
+    }
+
+    /// Positions on the ways from one to another, without the first; `None` when there are ways around it.
+    pub fn between(&self, from: usize, to: usize) -> Option<BTreeSet<usize>> {
+        let mut seen = BTreeSet::from([to]);
+        let mut pending = vec![to];
+        while let Some(p) = pending.pop() {
+            if p == 0 {
+                return None;
+            }
+            for q in &self.facts.flow.predecessors[p] {
+                if *q != from && seen.insert(*q) {
+                    pending.push(*q);
+                }
+            }
+        }
+        Some(seen)
     }
 
     /// Definitions and uses that belong to the same value.

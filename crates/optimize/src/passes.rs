@@ -7,6 +7,7 @@ use crate::pipeline::Level;
 use crate::proposal::Proposal;
 use crate::rules;
 
+mod addresses;
 mod advance;
 mod alike;
 mod arrange;
@@ -125,6 +126,7 @@ pub const ALL: &[Pass] = &[
     pass("switch", Level::O2, Stage::SECOND, 0, switch::propose),
     pass("arrange", Level::O2, Stage::SECOND, 0, arrange::propose),
     pass("tails", Level::O2, Stage::SECOND, 0, tails::propose),
+    pass("addresses", Level::O2, Stage::LAST, 0, addresses::propose),
     pass("deletion", Level::O2, Stage::LAST, 2, deletion::propose),
     pass("deletion", Level::O3, Stage::LAST, 2, deletion::propose_all),
     pass("deletion", Level::O3, Stage::LAST, 1, deletion::propose_pairs),

@@ -19,7 +19,6 @@ use crate::renaming::{Renaming, Value};
 use crate::webs::WebId;
 use karakoram_bpf::insn::*;
 use karakoram_proof::facts::{Fact, Kind};
-use std::collections::BTreeSet;
 
 /// Webs that are moved out of the way, at most.
 const MAX_RIVALS: usize = 4;
@@ -125,7 +124,7 @@ impl Sum {
     fn kept(&self, context: &Context, (at, held, distance): (usize, Reg, u64)) -> Option<Proposal> {
         let webs = context.webs();
         let (old, new) = (webs.id_defined(at, held)?, webs.id_defined(self.add, self.reg)?);
-        let value = Value { webs: vec![(old, held), (new, self.reg)], kept: between(context, at, self.copy) };
+        let value = Value { webs: vec![(old, held), (new, self.reg)], kept: context.between(at, self.copy)? };
         let in_room = |room: Reg| {
             let mut renaming = Renaming::new(context);
             for (web, reg) in value.webs.iter().filter(|(_, reg)| *reg != room) {
@@ -182,18 +181,4 @@ fn result(context: &Context, p: usize) -> Option<(Reg, Fact)> {
         }
         _ => None,
     }
-}
-
-/// Positions on the ways from one to another, without the first.
-fn between(context: &Context, from: usize, to: usize) -> BTreeSet<usize> {
-    let mut seen = BTreeSet::from([to]);
-    let mut pending = vec![to];
-    while let Some(p) = pending.pop() {
-        for q in &context.facts.flow.predecessors[p] {
-            if *q != from && seen.insert(*q) {
-                pending.push(*q);
-            }
-        }
-    }
-    seen
 }
