@@ -18,7 +18,7 @@ use karakoram_kernel::differential::{Differential, Side};
 use karakoram_kernel::effects::{self, Effect};
 use karakoram_kernel::load::{self, LoadError, LoadRequest, LoadedProgram};
 use karakoram_kernel::map::{MapDetails, MapSet, MapSetOptions};
-use karakoram_kernel::run::{RunInput, default_context, shape};
+use karakoram_kernel::run::{RunInput, RunOutput, default_context, shape};
 use karakoram_kernel::running;
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -230,6 +230,13 @@ impl Loaded {
         }
         bytes::apply(&case.context, &mut input.ctx);
         input
+    }
+
+    /// The packet as the program left it.
+    pub fn packet_after<'a>(&self, output: &'a RunOutput) -> &'a [u8] {
+        // What was put before it comes back as zeros.
+        let before = if self.program.prog_type == ProgramType::SOCKET_FILTER { ETHERNET_BYTES } else { 0 };
+        &output.data[before.min(output.data.len())..]
     }
 }
 

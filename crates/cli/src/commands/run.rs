@@ -213,7 +213,8 @@ impl Options {
                 .map_err(|e| Failure::machine(e.to_string()).of_file(&input.path))?;
             let mut report = RunReport { duration_ns: Some(output.duration_ns), ..RunReport::of(case) };
             report.returned(case, output.retval.into());
-            report.packet = (output.data != case.packet).then(|| to_hex(&output.data));
+            let packet = loaded.packet_after(&output);
+            report.packet = (packet != case.packet).then(|| to_hex(packet));
             runs.push(report);
         }
         Ok(Results { runs, changes: changes::between(&before, &dump(&loaded)?), covered: None })
