@@ -1,9 +1,10 @@
 //! How long the prover takes for each rewrite of a program, with parts of its memory model switched off:
-//! `questions [--without LIST] [--from N] [--prog NAME] FILE.o`. The rewrites are those that optimizing with everything
-//! switched on applies, so they are the same for every LIST (of memory-regions, map-tables, offsets, windows). Prints
+//! `questions [--without LIST] [--from N] [--prog NAME] FILE.o`. The rewrites are those that optimizing for slots, as K2 does,
+//! applies with everything switched on, so they are the same for every LIST (of memory-regions, map-tables, offsets, windows). Prints
 //! one JSON object for each; whoever waits sets the time limit. Questions have no limit of their own.
 
 use karakoram_elf::Object;
+use karakoram_optimize::cost::Goal;
 use karakoram_optimize::{Options, optimize};
 use karakoram_proof::ProverOptions;
 use karakoram_proof::apply::{Applied, Proven, Prover};
@@ -43,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let object = Object::parse(std::fs::read(&request.file)?)?;
     let program = object.program();
     let only = request.prog.map(|name| [name].into_iter().collect());
-    let found = optimize(program.clone(), &Options { only, ..Options::default() }, &mut |_| {});
+    let found = optimize(program.clone(), &Options { only, goal: Goal::Slots, ..Options::default() }, &mut |_| {});
     let has = |part: &str| !request.without.iter().any(|w| w == part);
     let options = ProverOptions {
         memory_regions: has("memory-regions"),
