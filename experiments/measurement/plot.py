@@ -58,7 +58,7 @@ def bars(path, labels, series, ylabel, is_logarithmic=False):
     plt.ylabel(ylabel)
     if is_logarithmic:
         plt.yscale("log")
-    plt.legend(frameon=False)
+    plt.legend(frameon=False, ncols=len(series), loc="lower center", bbox_to_anchor=(0.5, 1))
     save(plt, path)
 
 
