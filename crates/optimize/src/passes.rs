@@ -13,6 +13,7 @@ mod alike;
 mod arrange;
 mod branch;
 mod choice;
+mod clear_bits;
 mod copies;
 mod dead;
 mod deletion;
@@ -30,8 +31,8 @@ mod overlap;
 mod rebase;
 mod reload;
 mod returns;
+mod select;
 mod share;
-
 mod spills;
 mod sums;
 mod switch;
@@ -119,6 +120,8 @@ pub const ALL: &[Pass] = &[
     pass("advance", Level::O2, Stage::SECOND, 0, advance::propose),
     pass("exchange", Level::O2, Stage::SECOND, 0, exchange::propose),
     pass("joins", Level::O2, Stage::SECOND, 0, joins::propose),
+    pass("select", Level::O2, Stage::SECOND, 0, select::propose),
+    pass("clear_bits", Level::O2, Stage::SECOND, 0, clear_bits::propose),
     pass("share", Level::O2, Stage::SECOND, 0, share::propose),
     pass("hoist", Level::O2, Stage::SECOND, 0, hoist::propose),
     pass("exits", Level::O2, Stage::SECOND, 0, exits::propose),
