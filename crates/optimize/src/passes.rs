@@ -130,6 +130,7 @@ pub const ALL: &[Pass] = &[
     pass("arrange", Level::O2, Stage::SECOND, 0, arrange::propose),
     pass("tails", Level::O2, Stage::SECOND, 0, tails::propose),
     pass("addresses", Level::O2, Stage::LAST, 0, addresses::propose),
+    pass("rules", Level::O1, Stage::LAST, 1, rules::pass::propose_branches),
     pass("deletion", Level::O2, Stage::LAST, 2, deletion::propose),
     pass("deletion", Level::O3, Stage::LAST, 2, deletion::propose_all),
     pass("deletion", Level::O3, Stage::LAST, 1, deletion::propose_pairs),

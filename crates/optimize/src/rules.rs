@@ -95,6 +95,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("compare", include_str!("../rules/compare.rule")),
     ("constant", include_str!("../rules/constant.rule")),
     ("extends", include_str!("../rules/extends.rule")),
+    ("learned", include_str!("../rules/learned.rule")),
     ("load_store", include_str!("../rules/load_store.rule")),
     ("masks", include_str!("../rules/masks.rule")),
     ("moves", include_str!("../rules/moves.rule")),

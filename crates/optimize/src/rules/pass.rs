@@ -13,21 +13,37 @@ use karakoram_bpf::program::Node;
 use karakoram_proof::rewrite::Edit;
 use std::collections::BTreeSet;
 
-/// What the rules that come with the program propose.
+/// What the rules that come with the program propose, but for those of [`propose_branches`].
 pub fn propose(context: &Context, out: &mut Vec<Proposal>) {
-    propose_from(RuleSet::shipped(), context, out);
+    propose_from(RuleSet::shipped(), context, &|variant| !is_folded_into_branch(variant), out);
 }
 
-/// What those rules propose.
-pub fn propose_from(set: &'static RuleSet, context: &Context, out: &mut Vec<Proposal>) {
+/// What the rules propose that put a computation into the branch behind it. What is known of the result
+/// is lost then, so they come after those that may use it.
+pub fn propose_branches(context: &Context, out: &mut Vec<Proposal>) {
+    propose_from(RuleSet::shipped(), context, &is_folded_into_branch, out);
+}
+
+fn is_folded_into_branch(variant: &Variant) -> bool {
+    variant.lhs.len() > 1 && variant.lhs.iter().any(|t| t.insn.target().is_some())
+}
+
+fn propose_from(set: &'static RuleSet, context: &Context, wanted: &dyn Fn(&Variant) -> bool, out: &mut Vec<Proposal>) {
     for block in Block::all(context) {
         for last in block.range.clone() {
-            at(set, context, &block, last, out);
+            at(set, context, &block, last, wanted, out);
         }
     }
 }
 
-fn at(set: &'static RuleSet, context: &Context, block: &Block, last: usize, out: &mut Vec<Proposal>) {
+fn at(
+    set: &'static RuleSet,
+    context: &Context,
+    block: &Block,
+    last: usize,
+    wanted: &dyn Fn(&Variant) -> bool,
+    out: &mut Vec<Proposal>,
+) {
     let insn = |p: usize| (!context.is_patched(p)).then(|| *context.insn(p));
     let writer = |p: usize, role: Role| {
         let reads = super::template::reads(context.insn(p));
@@ -36,7 +52,8 @@ fn at(set: &'static RuleSet, context: &Context, block: &Block, last: usize, out:
     set.index.find(last, &insn, &writer, &mut |Entry { rule, variant }, path| {
         let rule = &set.rules[rule];
         let variant = &rule.variants[variant];
-        let allowed = (context.has_narrow_branches || !variant.brings_narrow_branch())
+        let allowed = wanted(variant)
+            && (context.has_narrow_branches || !variant.brings_narrow_branch())
             && (context.has_version_4 || !variant.brings_version_4());
         if allowed && let Some(found) = matching::matches(context, block, variant, path) {
             out.extend(proposal(context, block, variant, &found, &rule.name));

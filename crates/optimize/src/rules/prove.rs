@@ -68,7 +68,7 @@ pub fn rule(rule: &Rule) -> Verdict {
 pub fn quickly(rule: &Rule) -> bool {
     rule.variants.iter().all(|variant| {
         let Some(classes) = flow::partitions(variant).into_iter().next() else { return false };
-        statement(variant, &classes, &vec![None; variant.constants.len()], CONFLICTS_WHOLE).is_ok()
+        by_cases(variant, &classes, &mut vec![None; variant.constants.len()]).is_ok()
     })
 }
 
