@@ -6,6 +6,7 @@ use crate::registers::{Role, rename};
 use crate::webs::WebId;
 use karakoram_bpf::insn::*;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// Which web moves from which register to which.
 #[derive(Clone)]
@@ -31,6 +32,13 @@ impl Value {
 
     fn is_part(&self, web: WebId) -> bool {
         self.webs.iter().any(|(w, _)| *w == web)
+    }
+
+    /// Positions outside of which it is not needed.
+    fn extent(&self, context: &Context) -> Range<usize> {
+        let kept = self.kept.first().zip(self.kept.last()).map(|(first, last)| *first..last + 1);
+        let webs = self.webs.iter().map(|(web, _)| context.webs().extent(*web)).filter(|e| !e.is_empty());
+        webs.chain(kept).reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)).unwrap_or(0..0)
     }
 
     /// Whether it is needed before a position.
@@ -63,7 +71,7 @@ impl<'c, 'a> Renaming<'c, 'a> {
                 others.insert(web);
             }
         };
-        for p in (0..self.context.len()).filter(|p| value.lives(self.context, *p)) {
+        for p in value.extent(self.context).filter(|p| value.lives(self.context, *p)) {
             facts.live[p].iter().for_each(|r| meet(r, webs.at(p, r)));
             if facts.flow.successors[p].iter().any(|s| value.lives(self.context, *s)) {
                 let written = self.context.writes[p].iter();

@@ -4,6 +4,7 @@
 use crate::context::Context;
 use karakoram_bpf::insn::{AtomicOp, Insn, Reg};
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// One web.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +27,7 @@ pub struct Webs {
     defined: HashMap<(usize, Reg), WebId>,
     used: HashMap<(usize, Reg), WebId>,
     before: Vec<[WebId; Reg::COUNT]>,
+    extents: HashMap<WebId, Range<usize>>,
 }
 
 impl Webs {
@@ -57,6 +59,11 @@ impl Webs {
     /// The name of the web that a register belongs to before a position, when it matters there.
     pub fn at(&self, position: usize, reg: Reg) -> WebId {
         self.before[position][reg.index()]
+    }
+
+    /// The positions between which a web lives.
+    pub fn extent(&self, id: WebId) -> Range<usize> {
+        self.extents.get(&id).cloned().unwrap_or(0..0)
     }
 
     /// Finds all webs, in one walk over blocks and edges.
@@ -120,7 +127,13 @@ impl Webs {
             web.definitions.sort_unstable();
             web.uses.sort_unstable();
         }
-        Webs { webs, defined, used, before }
+        let mut extents: HashMap<WebId, Range<usize>> = HashMap::new();
+        for (p, held) in before.iter().enumerate() {
+            for r in context.facts.live[p].iter() {
+                extents.entry(held[r.index()]).or_insert(p..p).end = p + 1;
+            }
+        }
+        Webs { webs, defined, used, before, extents }
     }
 }
 
