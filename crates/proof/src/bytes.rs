@@ -37,31 +37,19 @@ impl StackBytes {
     }
 }
 
-/// A set of packet bytes by their offset from the first one; of the bytes from 512 on only whether
-/// all of them are in it is known: they always are.
+/// A set of packet bytes by their offset from the first one, kept as those of a frame that ends with
+/// byte 511. All bytes from 512 on are always in it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct PacketBytes(StackBytes);
+pub struct PacketBytes(pub(crate) StackBytes);
 
 impl PacketBytes {
-    /// No byte below 512.
-    pub const NONE: PacketBytes = PacketBytes(StackBytes::NONE);
     /// All.
     pub const ALL: PacketBytes = PacketBytes(StackBytes::ALL);
+    /// What is added to an offset in the packet to find it in the frame.
+    pub(crate) const BASE: i64 = -512;
 
-    /// Bytes `from..to`.
-    pub fn range(from: i64, to: i64) -> PacketBytes {
-        PacketBytes(StackBytes::range(from.saturating_sub(512), to.saturating_sub(512)))
-    }
     /// Whether the byte at that offset is in it.
     pub fn contains(&self, offset: i64) -> bool {
-        !(0..512).contains(&offset) || self.0.contains(offset - 512)
-    }
-    /// Union.
-    pub fn union(&self, other: &PacketBytes) -> PacketBytes {
-        PacketBytes(self.0.union(&other.0))
-    }
-    /// Difference.
-    pub fn minus(&self, other: &PacketBytes) -> PacketBytes {
-        PacketBytes(self.0.minus(&other.0))
+        !(0..512).contains(&offset) || self.0.contains(offset + PacketBytes::BASE)
     }
 }

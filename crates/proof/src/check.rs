@@ -13,9 +13,8 @@ use crate::structure::is_same_flow;
 use crate::symbolic::{Classes, Event, Happening, Leave, Memory, Run, Silent, Symbols, Touch, explore};
 use crate::term::Term;
 use karakoram_bpf::effects::RegSet;
-use karakoram_bpf::hook::Hook;
-use karakoram_bpf::insn::{Callee, FuncId, Imm64, Insn, InsnId, Reg};
-use karakoram_bpf::program::{Entry, Program};
+use karakoram_bpf::insn::{FuncId, Insn, InsnId, Reg};
+use karakoram_bpf::program::Program;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// What a check cost.
@@ -240,7 +239,7 @@ impl Checker<'_> {
         for r in regs.iter() {
             match (old.regs[r.index()], new.regs[r.index()]) {
                 (Some(a), Some(b)) => {
-                    let (a, b) = match to == Leave::Return && self.returns_32_bits() {
+                    let (a, b) = match to == Leave::Return && facts.returns_32_bits {
                         true => (self.symbols.terms.extract(31, 0, a), self.symbols.terms.extract(31, 0, b)),
                         false => (a, b),
                     };
@@ -258,20 +257,6 @@ impl Checker<'_> {
         let goal = self.memory_goal(&old.memory, &new.memory, Classes::ALL, &live)?;
         self.prove(&conditions, goal, "memory")?;
         self.safety(old, new, &conditions)
-    }
-
-    /// Whether nothing looks at the high half of what the function returns: it is run by the kernel,
-    /// and no function that is run by the kernel is also called.
-    fn returns_32_bits(&self) -> bool {
-        let program = self.symbols.program;
-        let is_hooked = |f: FuncId| matches!(program.function(f).entry, Entry::Hook(_));
-        let is_called = |insn: &Insn| match insn {
-            Insn::Call(Callee::Local(f)) => is_hooked(*f),
-            Insn::LoadImm { value: Imm64::Function(f), .. } => is_hooked(*f),
-            _ => false,
-        };
-        self.symbols.facts.hook.is_some_and(Hook::returns_32_bits)
-            && !program.functions.iter().flat_map(|f| &f.nodes).any(|n| is_called(&n.insn))
     }
 
     /// Has the simplifications that the verdict rests on confirmed by the solver.
@@ -410,12 +395,7 @@ impl Checker<'_> {
                 }
             }
         }
-        let observed = Classes {
-            stack: a.observed.stack || b.observed.stack,
-            context: a.observed.context || b.observed.context,
-            packet: a.observed.packet || b.observed.packet,
-            shared: a.observed.shared || b.observed.shared,
-        };
+        let observed = a.observed.union(b.observed);
         goals.push(self.memory_goal(&a.memory, &b.memory, observed, &LiveBytes::ALL)?);
         Ok(self.all(goals))
     }
@@ -557,6 +537,7 @@ impl Checker<'_> {
 
 fn describe(event: &Event) -> String {
     use karakoram_bpf::helper;
+    use karakoram_bpf::insn::Callee;
     match &event.what {
         Happening::Call(Callee::Helper(id), _) => match helper::name(*id) {
             Some(name) => format!("the call of {name}"),

@@ -226,6 +226,8 @@ pub struct Facts {
     pub frame_holds_pointers: bool,
     /// Hook of the function, for the meaning of context fields.
     pub hook: Option<Hook>,
+    /// Whether nothing looks at the high half of what the function returns.
+    pub returns_32_bits: bool,
     /// What the function is called with.
     pub arguments: Arguments,
     /// What it calls other functions of the program with.
@@ -295,6 +297,7 @@ impl Facts {
             stack_escapes: escapes,
             frame_holds_pointers: spills,
             hook,
+            returns_32_bits: hook.is_some_and(|h| returns_32_bits(program, h)),
             arguments: given.clone(),
             calls,
         }
@@ -316,6 +319,18 @@ impl Facts {
             _ => None,
         }
     }
+}
+
+/// Whether nothing looks at the high half of what functions of that hook return: they are run by the
+/// kernel, and no function that is run by the kernel is also called.
+fn returns_32_bits(program: &Program, hook: Hook) -> bool {
+    let is_hooked = |f: FuncId| matches!(program.function(f).entry, Entry::Hook(_));
+    let is_called = |insn: &Insn| match insn {
+        Insn::Call(Callee::Local(f)) => is_hooked(*f),
+        Insn::LoadImm { value: Imm64::Function(f), .. } => is_hooked(*f),
+        _ => false,
+    };
+    hook.returns_32_bits() && !program.functions.iter().flat_map(|f| &f.nodes).any(|n| is_called(&n.insn))
 }
 
 fn entry_state(hook: Option<Hook>, given: &Arguments) -> State {

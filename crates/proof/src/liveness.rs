@@ -55,12 +55,24 @@ pub(crate) fn registers(
 
 /// Stack bytes that matter before each position.
 pub(crate) fn stack(flow: &Flow, touched: &[Vec<Touched>]) -> Vec<StackBytes> {
+    bytes(flow, touched, false, StackBytes::NONE)
+}
+
+/// Packet bytes that matter before each position. Where the function ends all do.
+pub(crate) fn packet(flow: &Flow, touched: &[Vec<Touched>]) -> Vec<PacketBytes> {
+    bytes(flow, touched, true, StackBytes::ALL).into_iter().map(PacketBytes).collect()
+}
+
+/// Bytes of the packet or else the stack; `end` are those that matter where the function ends.
+fn bytes(flow: &Flow, touched: &[Vec<Touched>], in_packet: bool, end: StackBytes) -> Vec<StackBytes> {
+    let base = if in_packet { PacketBytes::BASE } else { 0 };
     let uses: Vec<(StackBytes, StackBytes)> = touched
         .iter()
         .map(|accesses| {
             let (mut reads, mut writes) = (StackBytes::NONE, StackBytes::NONE);
-            for t in accesses.iter().filter(|t| !t.in_packet) {
-                let bytes = t.range.map(|(from, to)| StackBytes::range(from, to));
+            for t in accesses.iter().filter(|t| t.in_packet == in_packet) {
+                let place = |at: i64| at.saturating_add(base);
+                let bytes = t.range.map(|(from, to)| StackBytes::range(place(from), place(to)));
                 match (t.mode, bytes) {
                     (Mode::Write, b) => writes = writes.union(&b.unwrap_or_default()),
                     (_, b) => reads = reads.union(&b.unwrap_or(StackBytes::ALL)),
@@ -70,27 +82,7 @@ pub(crate) fn stack(flow: &Flow, touched: &[Vec<Touched>]) -> Vec<StackBytes> {
         })
         .collect();
     let transfer = |i: usize, after: StackBytes| after.minus(&uses[i].1).union(&uses[i].0);
-    backward(flow, StackBytes::NONE, StackBytes::NONE, transfer, |a, b| a.union(b))
-}
-
-/// Packet bytes that matter before each position. Where the function ends all do.
-pub(crate) fn packet(flow: &Flow, touched: &[Vec<Touched>]) -> Vec<PacketBytes> {
-    let uses: Vec<(PacketBytes, PacketBytes)> = touched
-        .iter()
-        .map(|accesses| {
-            let (mut reads, mut writes) = (PacketBytes::NONE, PacketBytes::NONE);
-            for t in accesses.iter().filter(|t| t.in_packet) {
-                let bytes = t.range.map(|(from, to)| PacketBytes::range(from, to));
-                match (t.mode, bytes) {
-                    (Mode::Write, b) => writes = writes.union(&b.unwrap_or(PacketBytes::NONE)),
-                    (_, b) => reads = reads.union(&b.unwrap_or(PacketBytes::ALL)),
-                }
-            }
-            (reads, writes)
-        })
-        .collect();
-    let transfer = |i: usize, after: PacketBytes| after.minus(&uses[i].1).union(&uses[i].0);
-    backward(flow, PacketBytes::NONE, PacketBytes::ALL, transfer, |a, b| a.union(b))
+    backward(flow, StackBytes::NONE, end, transfer, |a, b| a.union(b))
 }
 
 /// Solves a backward data-flow problem over positions: `before = transfer(position, after)`; `end` is

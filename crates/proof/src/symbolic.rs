@@ -72,7 +72,8 @@ impl Classes {
         }
     }
 
-    fn union(self, o: Classes) -> Classes {
+    /// Everything in either.
+    pub fn union(self, o: Classes) -> Classes {
         Classes {
             stack: self.stack || o.stack,
             context: self.context || o.context,
