@@ -56,6 +56,16 @@ pub fn rename<J: Copy>(insn: &Insn<J>, mut name: impl FnMut(Reg, Role) -> Reg) -
     })
 }
 
+/// The same for instructions without order or atomicity, where not every register need have another
+/// name; nothing when one has none.
+pub fn rename_known(insn: &Insn, name: impl Fn(Reg) -> Option<Reg>) -> Option<Insn> {
+    let is_ordered = matches!(insn, Insn::Atomic { .. } | Insn::LoadAcquire { .. } | Insn::StoreRelease { .. });
+    if is_ordered || matches!(insn, Insn::MayGoto { .. }) || operands(insn).iter().any(|(r, _)| name(*r).is_none()) {
+        return None;
+    }
+    rename(insn, |r, _| name(r).unwrap_or(r))
+}
+
 /// The register operands of an instruction, what is written first.
 pub fn operands<J: Copy>(insn: &Insn<J>) -> Vec<(Reg, Role)> {
     let mut found = Vec::new();

@@ -2,6 +2,7 @@
 //! of their numbers.
 
 use super::Sample;
+use crate::registers;
 use crate::rules::Variant;
 use crate::rules::template;
 use karakoram_bpf::effects::{self, RegSet};
@@ -70,7 +71,7 @@ impl Draft {
         let names = names(&sample.old);
         let renamed = |side: &[Insn]| -> Option<Vec<Insn>> {
             let rename =
-                |i: &Insn| template::rename(i, &|r| names[r.index()]).map(|i| i.map(|_| template::LABEL, |f| f));
+                |i: &Insn| registers::rename_known(i, |r| names[r.index()]).map(|i| i.map(|_| template::LABEL, |f| f));
             side.iter().map(rename).collect()
         };
         let (lhs, rhs) = (renamed(&sample.old)?, renamed(&sample.new)?);

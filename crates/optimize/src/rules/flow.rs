@@ -2,6 +2,7 @@
 
 use super::template::{self, LABEL, Role, Template};
 use super::{Link, Variant};
+use crate::registers;
 use karakoram_bpf::effects::RegSet;
 use karakoram_bpf::insn::*;
 
@@ -59,8 +60,9 @@ pub fn may_coincide(variant: &Variant, classes: &[u8]) -> bool {
         Reg::FP => Some(r),
         r => classes.get(r.index()).and_then(|c| Reg::new(*c)),
     };
-    let merged =
-        |side: &[Template]| -> Option<Vec<Insn>> { side.iter().map(|t| template::rename(&t.insn, &class)).collect() };
+    let merged = |side: &[Template]| -> Option<Vec<Insn>> {
+        side.iter().map(|t| registers::rename_known(&t.insn, class)).collect()
+    };
     let same_sources = |side: &[Template]| {
         let Some(new) = merged(side) else { return false };
         let expected = sources(&insns(side)).into_iter().map(|reads| {

@@ -6,6 +6,7 @@ use super::template::{self, Template};
 use super::{Known, Variant, flow, limits};
 use crate::block::Block;
 use crate::context::Context;
+use crate::registers;
 use karakoram_bpf::insn::*;
 use karakoram_proof::facts::Kind;
 
@@ -189,7 +190,7 @@ impl Match {
                 return None;
             }
         }
-        let insn = template::rename(&t.insn, &|r| self.register(r))?;
+        let insn = registers::rename_known(&t.insn, |r| self.register(r))?;
         let insn = template::with_numbers(&insn, imm, off);
         Some(insn.map(|to| self.target.unwrap_or(to), |f| f))
     }

@@ -7,8 +7,9 @@
 
 use super::expression::{Expression, Numbers};
 use super::general::{Side, Unsayable, World};
-use super::template::{self, Template};
+use super::template::Template;
 use super::{Known, Rule, Variant, flow, limits};
+use crate::registers;
 use karakoram_bpf::effects::RegSet;
 use karakoram_bpf::insn::{Insn, Reg};
 use karakoram_proof::solver::{Answer, Decide, Solver};
@@ -166,7 +167,7 @@ fn assume_whole(world: &mut World, t: &Template, constants: &[Option<Term>]) -> 
 }
 
 fn renamed(insn: &Insn, class: &dyn Fn(Reg) -> Option<Reg>) -> Insn {
-    template::rename(insn, class).expect("rules only have instructions that can be renamed")
+    registers::rename_known(insn, class).expect("rules only have instructions that can be renamed")
 }
 
 fn evaluate(world: &mut World, e: &Expression, constants: &[Option<Term>]) -> Result<Term, Failure> {

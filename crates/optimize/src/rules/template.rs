@@ -1,6 +1,7 @@
 //! Instructions with holes: registers stand for any registers, and constants may be expressions.
 
 use super::expression::Expression;
+use crate::registers;
 use karakoram_bpf::effects::{self, RegSet};
 use karakoram_bpf::insn::*;
 
@@ -62,31 +63,6 @@ pub fn is_sayable(insn: &Insn) -> bool {
     )
 }
 
-/// The instruction with other registers, where all of them have one.
-pub fn rename(insn: &Insn, reg: &dyn Fn(Reg) -> Option<Reg>) -> Option<Insn> {
-    let operand = |o: Operand| match o {
-        Operand::Reg(r) => reg(r).map(Operand::Reg),
-        imm => Some(imm),
-    };
-    Some(match *insn {
-        Insn::Alu { width, op, dst, src } => Insn::Alu { width, op, dst: reg(dst)?, src: operand(src)? },
-        Insn::Mov { width, dst, src } => Insn::Mov { width, dst: reg(dst)?, src: operand(src)? },
-        Insn::MovSx { width, bits, dst, src } => Insn::MovSx { width, bits, dst: reg(dst)?, src: reg(src)? },
-        Insn::Neg { width, dst } => Insn::Neg { width, dst: reg(dst)? },
-        Insn::Endian { order, bits, dst } => Insn::Endian { order, bits, dst: reg(dst)? },
-        Insn::LoadImm { dst, value } => Insn::LoadImm { dst: reg(dst)?, value },
-        Insn::Load { size, signed, dst, base, off } => {
-            Insn::Load { size, signed, dst: reg(dst)?, base: reg(base)?, off }
-        }
-        Insn::Store { size, base, off, src } => Insn::Store { size, base: reg(base)?, off, src: operand(src)? },
-        Insn::Branch { width, cond, dst, src, target } => {
-            Insn::Branch { width, cond, dst: reg(dst)?, src: operand(src)?, target }
-        }
-        jump @ Insn::Jump { .. } => jump,
-        _ => return None,
-    })
-}
-
 /// The constant operand as the number it means, and the distance of a memory access.
 pub fn numbers(insn: &Insn) -> (Option<u64>, Option<u64>) {
     let extended = |i: i32| i as i64 as u64;
@@ -145,7 +121,7 @@ pub fn registers(insn: &Insn) -> Vec<Reg> {
 
 /// The instruction without its registers, constants and target: what the index compares.
 pub fn shape(insn: &Insn) -> Option<Insn> {
-    let bare = rename(insn, &|_| Some(Reg::R0))?;
+    let bare = registers::rename_known(insn, |_| Some(Reg::R0))?;
     let bare = with_numbers(&bare, numbers(&bare).0.map(|_| 0), Some(0));
     Some(bare.map(|_| LABEL, |f| f))
 }

@@ -3,6 +3,7 @@
 
 use super::vocabulary::Isa;
 use super::window::Window;
+use crate::registers;
 use karakoram_bpf::effects;
 use karakoram_bpf::insn::*;
 use karakoram_proof::facts::{Facts, Root, StackBytes};
@@ -143,26 +144,6 @@ impl Names {
 
 /// The instruction with other registers; `None` when one has no other name.
 fn rename(insn: &Insn, names: &[Option<Reg>; Reg::COUNT], target: impl Fn(InsnId) -> Option<InsnId>) -> Option<Insn> {
-    let reg = |r: Reg| names[r.index()];
-    let operand = |o: Operand| match o {
-        Operand::Reg(r) => reg(r).map(Operand::Reg),
-        imm => Some(imm),
-    };
-    Some(match *insn {
-        Insn::Alu { width, op, dst, src } => Insn::Alu { width, op, dst: reg(dst)?, src: operand(src)? },
-        Insn::Mov { width, dst, src } => Insn::Mov { width, dst: reg(dst)?, src: operand(src)? },
-        Insn::MovSx { width, bits, dst, src } => Insn::MovSx { width, bits, dst: reg(dst)?, src: reg(src)? },
-        Insn::Neg { width, dst } => Insn::Neg { width, dst: reg(dst)? },
-        Insn::Endian { order, bits, dst } => Insn::Endian { order, bits, dst: reg(dst)? },
-        Insn::LoadImm { dst, value } => Insn::LoadImm { dst: reg(dst)?, value },
-        Insn::Load { size, signed, dst, base, off } => {
-            Insn::Load { size, signed, dst: reg(dst)?, base: reg(base)?, off }
-        }
-        Insn::Store { size, base, off, src } => Insn::Store { size, base: reg(base)?, off, src: operand(src)? },
-        Insn::Branch { width, cond, dst, src, target: to } => {
-            Insn::Branch { width, cond, dst: reg(dst)?, src: operand(src)?, target: target(to)? }
-        }
-        // Windows have no others.
-        _ => return None,
-    })
+    let renamed = registers::rename_known(insn, |r| names[r.index()])?;
+    renamed.try_map(|to| target(to).ok_or(()), Ok).ok()
 }

@@ -150,7 +150,7 @@ fn program(variant: &Variant, constants: &[Option<u64>], unknown: Option<usize>)
             let (imm, off) = template::numbers(&t.insn);
             let imm = t.imm.as_ref().map_or(imm, value);
             let off = t.off.as_ref().map_or(off, value);
-            Some(template::with_numbers(&template::rename(&t.insn, &register)?, imm, off))
+            Some(template::with_numbers(&karakoram_optimize::registers::rename_known(&t.insn, register)?, imm, off))
         })
         .collect();
     let lhs = lhs?;
