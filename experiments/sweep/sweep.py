@@ -9,29 +9,10 @@ object it refuses, with the reason); wall time, processor time and peak memory a
 process. Exits with 1 when anything crashed, grew, differed in a test run, was rejected though its input
 is accepted, or (with --twice) gave other bytes another time.
 """
-import argparse, csv, json, os, pathlib, subprocess, sys, tempfile, time
+import argparse, csv, json, pathlib, sys
 
-
-def run(command, limit):
-    """Status, standard output, standard error, wall seconds, CPU seconds, peak bytes."""
-    start = time.monotonic()
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = subprocess.Popen(command, stdout=out, stderr=err)
-        deadline = start + limit
-        while True:
-            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-            if pid:
-                break
-            if time.monotonic() > deadline:
-                process.kill()
-                _, status, usage = os.wait4(process.pid, 0)
-                break
-            time.sleep(0.01)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        wall = time.monotonic() - start
-        out.seek(0), err.seek(0)
-        text = out.read().decode(errors="replace"), err.read().decode(errors="replace")
-    return process.returncode, *text, wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from measurement.kara import run
 
 
 def objects_of_tiers(tiers):
@@ -48,8 +29,7 @@ def varying(arguments, path, result):
         again.unlink(missing_ok=True)
         command = [arguments.kara, "opt", str(path), "-o", str(again), "-q", "--proof", "none",
                    "--runs", str(arguments.runs), *arguments.option, *jobs]
-        status, *_ = run(command, arguments.limit)
-        if status != 0 or again.read_bytes() != first:
+        if run(command, arguments.limit).status != 0 or again.read_bytes() != first:
             different.append(" ".join(jobs) or "a second time")
     return different
 
@@ -80,19 +60,20 @@ def main():
         for number, path in enumerate(objects):
             print(f"\r{number + 1}/{len(objects)} {path.name:60.60}", end="", file=sys.stderr, flush=True)
             same = arguments.out / "same.o"
-            status, _, err, *_ = run([arguments.kara, "opt", "-O0", "--kernel", "none", "--proof", "none", "-q",
-                                      str(path), "-o", str(same)], arguments.limit)
-            if status == 0 and same.read_bytes() != path.read_bytes():
+            level_0 = run([arguments.kara, "opt", "-O0", "--kernel", "none", "--proof", "none", "-q",
+                           str(path), "-o", str(same)], arguments.limit)
+            if level_0.status == 0 and same.read_bytes() != path.read_bytes():
                 bad.append(f"{path}: -O0 changes the object")
             result = arguments.out / "result.o"
-            status, out, err, wall, cpu, peak = run(
+            done = run(
                 [arguments.kara, "opt", str(path), "-o", str(result), "--json", "--runs", str(arguments.runs),
                  *arguments.option], arguments.limit)
+            status, wall, peak = done.status, done.wall_seconds, done.peak_bytes
             slowest, largest = max(slowest, (wall, path.name)), max(largest, (peak, path.name))
             if status not in (0, 2):
-                bad.append(f"{path}: exit status {status}: {err.strip()[-300:]}")
+                bad.append(f"{path}: exit status {status}: {done.err.strip()[-300:]}")
                 continue
-            report = json.loads(out)
+            report = json.loads(done.out)
             if status == 0 and arguments.twice:
                 bad += [f"{path}: other bytes with {how}" for how in varying(arguments, path, result)]
             if status == 2:
