@@ -300,29 +300,3 @@ fn effects_name_all_registers_that_count() {
         }
     }
 }
-
-/// Instructions a second, for information: `cargo test --release --test interpreter_facts -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement"]
-fn speed() {
-    let source = "
-        r0 = 0
-        r6 = 1
-        r1 = 20000000
-        again: r0 += r6
-        r6 ^= r0
-        *(u64 *)(r10 - 8) = r6
-        r2 = *(u64 *)(r10 - 8)
-        r2 >>= 3
-        r0 ^= r2
-        r1 += -1
-        if r1 != 0 goto again
-        exit";
-    let program = karakoram_bpf::text::asm::parse(source).expect("a program");
-    let mut options = Options::default();
-    options.limits.instructions = u64::MAX;
-    let start = std::time::Instant::now();
-    let outcome = Interpreter::new(&program, options).run(FuncId(0), Input::default()).expect("it ends");
-    let seconds = start.elapsed().as_secs_f64();
-    println!("{:.1} million instructions a second", outcome.instructions as f64 / seconds / 1e6);
-}

@@ -2,102 +2,12 @@
 
 mod common;
 
+use common::differential::*;
 use common::*;
-use karakoram_bpf::encode::Slot;
 use karakoram_bpf::hook::ProgramType;
-use karakoram_bpf::map::{MapDef, MapType};
-use karakoram_kernel::differential::{Difference, Differential, Divergence, Side};
-use karakoram_kernel::load::LoadedProgram;
+use karakoram_bpf::map::MapType;
+use karakoram_kernel::differential::{Difference, Differential, Side};
 use karakoram_kernel::map::{Contents, MapSet, MapSetOptions};
-use karakoram_kernel::run::RunInput;
-use std::time::Instant;
-
-/// Adds `step` to the eight bytes at the key in packet byte 0 of map 0, when it is there; returns
-/// `verdict`, and writes packet byte 0 plus one to byte 1.
-fn counter(step: i32, verdict: i32) -> Vec<Slot> {
-    let [low, high] = map(R1, 0);
-    vec![
-        ldxw(R2, R1, 0),
-        ldxw(R3, R1, 4),
-        mov_reg(R4, R2),
-        add(R4, 14),
-        mov(R0, 1),
-        jgt_reg(R4, R3, 14),
-        ldxb(R5, R2, 0),
-        stxw(R10, -4, R5),
-        add(R5, 1),
-        stxb(R2, 1, R5),
-        mov_reg(R2, R10),
-        add(R2, -4),
-        low,
-        high,
-        call(1),
-        jeq(R0, 0, 3),
-        ldxd(R1, R0, 0),
-        add(R1, step),
-        stxd(R0, 0, R1),
-        mov(R0, verdict),
-        exit(),
-    ]
-}
-
-/// Counts in a hash table: `map[packet byte 0] = step`, inserted when missing.
-fn inserter(step: i32) -> Vec<Slot> {
-    let [low, high] = map(R1, 0);
-    vec![
-        ldxw(R2, R1, 0),
-        ldxw(R3, R1, 4),
-        mov_reg(R4, R2),
-        add(R4, 14),
-        mov(R0, 1),
-        jgt_reg(R4, R3, 12),
-        ldxb(R5, R2, 0),
-        stxw(R10, -4, R5),
-        std(R10, -16, step),
-        mov_reg(R2, R10),
-        add(R2, -4),
-        mov_reg(R3, R10),
-        add(R3, -16),
-        mov(R4, 0),
-        low,
-        high,
-        call(2),
-        mov(R0, 2),
-        exit(),
-    ]
-}
-
-/// Puts `value` into ring buffer 0.
-fn reporter(value: i32) -> Vec<Slot> {
-    let [low, high] = map(R1, 0);
-    vec![
-        std(R10, -8, value),
-        low,
-        high,
-        mov_reg(R2, R10),
-        add(R2, -8),
-        mov(R3, 8),
-        mov(R4, 0),
-        call(130),
-        mov(R0, 2),
-        exit(),
-    ]
-}
-
-/// Loads both and runs them on `packets` packets whose first byte counts up.
-fn compare(defs: &[MapDef], a: &[Slot], b: &[Slot], packets: u32) -> (Option<Divergence>, usize) {
-    let options = MapSetOptions { mapped: true, most_entries: Some(64), ..Default::default() };
-    let (maps_a, maps_b) = (MapSet::create(defs, &options).unwrap(), MapSet::create(defs, &options).unwrap());
-    let (program_a, program_b) = (load_with(ProgramType::XDP, a, &maps_a), load_with(ProgramType::XDP, b, &maps_b));
-    let sides = (Side { program: &program_a, maps: &maps_a }, Side { program: &program_b, maps: &maps_b });
-    let mut differential = Differential::new(sides.0, sides.1).unwrap();
-    let inputs = packets_for(&program_a, packets);
-    (differential.run_all(&inputs).unwrap(), differential.interval())
-}
-
-fn packets_for(program: &LoadedProgram, packets: u32) -> Vec<RunInput> {
-    (0..packets).map(|n| RunInput::packet(program, vec![n as u8; 64])).collect()
-}
 
 #[test]
 fn equal_programs() {
@@ -206,29 +116,4 @@ fn programs_that_cannot_be_compared() {
     assert!(Differential::new(Side { program: &xdp, maps: &none }, Side { program: &with, maps: &maps }).is_err());
     let side = Side { program: &with, maps: &maps };
     assert_eq!(Differential::new(side, side).unwrap().not_compared(), [("jumps", "programs cannot change it")]);
-}
-
-/// Not a test: `cargo test --release -p karakoram-kernel --test differential -- --ignored --nocapture`.
-#[test]
-#[ignore = "prints figures"]
-fn speed() {
-    let Some(()) = permitted("speed") else { return };
-    let cases: [(&str, Vec<MapDef>, Vec<Slot>); 8] = [
-        ("no map", vec![], vec![mov(R0, 2), exit()]),
-        ("array of 300", vec![map_def("m", MapType::ARRAY, 4, 8, 300)], counter(1, 2)),
-        ("array of 1 MiB", vec![map_def("m", MapType::ARRAY, 4, 8, 1 << 17)], counter(1, 2)),
-        ("per-CPU array of 256", vec![map_def("m", MapType::PERCPU_ARRAY, 4, 8, 256)], counter(1, 2)),
-        ("hash of 64", vec![map_def("m", MapType::HASH, 4, 8, 64)], inserter(1)),
-        ("hash of 64k (cut to 64)", vec![map_def("m", MapType::HASH, 4, 8, 1 << 16)], inserter(1)),
-        ("LRU hash (cut to 64)", vec![map_def("m", MapType::LRU_HASH, 4, 8, 1 << 16)], inserter(1)),
-        ("ring buffer", vec![map_def("m", MapType::RINGBUF, 0, 0, 1 << 16)], reporter(1)),
-    ];
-    for (name, defs, slots) in cases {
-        let start = Instant::now();
-        let runs = 50_000;
-        let (found, interval) = compare(&defs, &slots, &slots, runs);
-        assert_eq!(found, None);
-        let per_second = f64::from(runs) / start.elapsed().as_secs_f64();
-        println!("{name:26} {per_second:9.0} differential runs a second, maps compared every {interval}");
-    }
 }

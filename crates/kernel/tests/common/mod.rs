@@ -1,6 +1,8 @@
 //! Shared by the tests: a little assembler over slots, and skipping aloud without privilege.
 #![allow(dead_code)]
 
+pub mod differential;
+
 use karakoram_bpf::encode::Slot;
 use karakoram_bpf::hook::ProgramType;
 use karakoram_bpf::map::{MapDef, MapType};
