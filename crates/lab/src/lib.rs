@@ -7,3 +7,5 @@ pub mod guest;
 pub mod random;
 pub mod ratio;
 pub mod statistics;
+pub mod trial;
+pub mod trials;

@@ -19,8 +19,13 @@ pub fn middle_mean(values: &[f64]) -> f64 {
     middle.iter().sum::<f64>() / middle.len() as f64
 }
 
-/// Linear interpolation between the order statistics around `share`; 0 of nothing.
-fn quantile(values: &[f64], share: f64) -> f64 {
+/// Arithmetic mean; 0 of nothing.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// Linear interpolation between the order statistics around `share` (0 to 1); 0 of nothing.
+pub fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
