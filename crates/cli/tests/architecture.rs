@@ -11,7 +11,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("optimize", &["bpf", "proof"]),
     ("kernel", &["bpf"]),
     ("lab", &["bpf", "elf", "kernel"]),
-    ("cli", &["bpf", "proof", "elf", "optimize", "kernel", "lab"]),
+    ("simulator", &["link"]),
+    ("cli", &["bpf", "proof", "elf", "optimize", "kernel", "lab", "simulator"]),
 ];
 
 fn root() -> PathBuf {

@@ -1,0 +1,12 @@
+//! Links that corrupt frames, simulated: discrete events, packet level, deterministic by seed.
+//!
+//! Times are whole picoseconds since the start (`u64`, enough for 213 days); rates are bits per
+//! second. Nothing here reads a clock, and no random number has another source than the seed.
+//!
+//! - [`loss`]: which frames a link corrupts.
+//! - [`fabric`]: a data centre's links over a year, and which of them are taken out of service.
+
+pub mod fabric;
+pub mod loss;
+pub mod random;
+pub mod tcp;

@@ -1,0 +1,192 @@
+//! Which frames a link corrupts. A [`LossStream`] names the position of the next corrupted frame in
+//! the order of the wire, so that asking about a frame costs one comparison, and a simulator knows
+//! how far it may look ahead.
+
+use crate::random::Random;
+
+/// How a link corrupts frames.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LossModel {
+    /// It does not.
+    Never,
+    /// Each frame with this probability, independently.
+    Independent(f64),
+    /// Gilbert and Elliott's channel of two states.
+    Bursty(Bursty),
+    /// The frames at these positions, ascending.
+    Trace(Vec<u64>),
+}
+
+/// A channel that is good or bad (Gilbert 1960, Elliott 1963). Probabilities are per frame.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bursty {
+    /// From good to bad.
+    pub worsen: f64,
+    /// From bad to good.
+    pub recover: f64,
+    /// Of losing a frame while good.
+    pub loss_good: f64,
+    /// Of losing a frame while bad.
+    pub loss_bad: f64,
+}
+
+impl Bursty {
+    /// A channel that loses this share of frames, in bursts of this mean length (at least 1).
+    pub fn of(rate: f64, burst: f64) -> Bursty {
+        let recover = 1.0 / burst.max(1.0);
+        Bursty { worsen: recover * rate / (1.0 - rate), recover, loss_good: 0.0, loss_bad: 1.0 }
+    }
+
+    /// The share of frames lost in the long run.
+    pub fn rate(&self) -> f64 {
+        let bad = self.worsen / (self.worsen + self.recover);
+        bad * self.loss_bad + (1.0 - bad) * self.loss_good
+    }
+}
+
+impl LossModel {
+    /// The prototype's emulated loss: a 20-bit random number is looked up in a table with
+    /// floor(p * 2^20) entries.
+    pub fn table_of_20_bits(probability: f64) -> LossModel {
+        let scale = f64::from(1 << 20);
+        LossModel::Independent((probability * scale).floor() / scale)
+    }
+
+    /// The share of frames lost in the long run; of a trace, nothing is known.
+    pub fn rate(&self) -> Option<f64> {
+        match self {
+            LossModel::Never => Some(0.0),
+            LossModel::Independent(p) => Some(*p),
+            LossModel::Bursty(channel) => Some(channel.rate()),
+            LossModel::Trace(_) => None,
+        }
+    }
+
+    /// Reads a trace: one position in each line, ascending; empty lines and `#` comments are skipped.
+    pub fn parse_trace(text: &str) -> Result<LossModel, String> {
+        let mut positions = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            let entry = line.split('#').next().unwrap_or_default().trim();
+            if entry.is_empty() {
+                continue;
+            }
+            let at = entry.parse::<u64>().map_err(|_| format!("line {}: `{entry}` is no position", number + 1))?;
+            if positions.last().is_some_and(|last| *last >= at) {
+                return Err(format!("line {}: position {at} is not above the one before it", number + 1));
+            }
+            positions.push(at);
+        }
+        Ok(LossModel::Trace(positions))
+    }
+}
+
+/// The corrupted frames of one run, in order.
+#[derive(Clone, Debug)]
+pub struct LossStream {
+    model: LossModel,
+    random: Random,
+    next: u64,
+    /// Where in the trace `next` stands, plus one.
+    taken: usize,
+    is_bad: bool,
+}
+
+impl LossStream {
+    /// The stream of a model and a source of random numbers.
+    pub fn new(model: LossModel, random: Random) -> LossStream {
+        let mut stream = LossStream { model, random, next: 0, taken: 0, is_bad: false };
+        stream.next = stream.following(0);
+        stream
+    }
+
+    /// Position of the next frame that will be corrupted; `u64::MAX` for never.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Whether the frame at this position is corrupted. Positions are asked for in ascending order.
+    #[inline]
+    pub fn is_lost(&mut self, position: u64) -> bool {
+        if position < self.next {
+            return false;
+        }
+        self.next = self.following(position + 1);
+        true
+    }
+
+    /// The first corrupted position that is at least `from`.
+    fn following(&mut self, from: u64) -> u64 {
+        match &self.model {
+            LossModel::Never => u64::MAX,
+            LossModel::Independent(p) => from.saturating_add(self.random.failures_before_success(*p)),
+            LossModel::Bursty(channel) => self.following_burst(*channel, from),
+            LossModel::Trace(positions) => {
+                self.taken += positions[self.taken..].partition_point(|at| *at < from);
+                positions.get(self.taken).copied().unwrap_or(u64::MAX)
+            }
+        }
+    }
+
+    /// Leaps from change of state to change of state: both times to wait are memoryless.
+    fn following_burst(&mut self, channel: Bursty, mut from: u64) -> u64 {
+        loop {
+            let (loss, change) = match self.is_bad {
+                true => (channel.loss_bad, channel.recover),
+                false => (channel.loss_good, channel.worsen),
+            };
+            let lost = self.random.failures_before_success(loss);
+            let changed = self.random.failures_before_success(change);
+            if lost == u64::MAX && changed == u64::MAX {
+                return u64::MAX;
+            }
+            // A frame meets the state it finds; the state may change after it.
+            let is_first = lost <= changed;
+            self.is_bad ^= changed <= lost;
+            if is_first {
+                return from.saturating_add(lost);
+            }
+            from = from.saturating_add(changed).saturating_add(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost(model: LossModel, frames: u64) -> Vec<u64> {
+        let mut stream = LossStream::new(model, Random::new(3));
+        (0..frames).filter(|at| stream.is_lost(*at)).collect()
+    }
+
+    #[test]
+    fn rates_are_met() {
+        let n = 2_000_000;
+        for model in [LossModel::Independent(1e-3), LossModel::Bursty(Bursty::of(1e-3, 4.0))] {
+            let share = lost(model.clone(), n).len() as f64 / n as f64;
+            assert!((share / 1e-3 - 1.0).abs() < 0.1, "{model:?}: {share}");
+        }
+        assert!(lost(LossModel::Never, 1000).is_empty());
+    }
+
+    #[test]
+    fn bursts_have_their_length() {
+        let lost = lost(LossModel::Bursty(Bursty::of(1e-2, 4.0)), 2_000_000);
+        let bursts = 1 + lost.windows(2).filter(|w| w[1] != w[0] + 1).count();
+        let mean = lost.len() as f64 / bursts as f64;
+        assert!((mean - 4.0).abs() < 0.2, "{mean}");
+    }
+
+    #[test]
+    fn a_trace_is_what_it_says() {
+        let model = LossModel::parse_trace("# positions\n3\n4\n\n100 # late\n").expect("a trace");
+        assert_eq!(lost(model, 1000), [3, 4, 100]);
+        assert!(LossModel::parse_trace("4\n4\n").is_err());
+        assert!(LossModel::parse_trace("x").is_err());
+    }
+
+    #[test]
+    fn the_prototypes_table_rounds_down() {
+        assert_eq!(LossModel::table_of_20_bits(1e-3).rate(), Some(1048.0 / 1048576.0));
+    }
+}
