@@ -3,9 +3,11 @@
 
 pub mod calibrate;
 pub mod error;
+pub mod files;
 pub mod guest;
 pub mod random;
 pub mod ratio;
+pub mod report;
 pub mod statistics;
 pub mod trial;
 pub mod trials;
