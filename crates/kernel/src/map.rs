@@ -153,7 +153,7 @@ impl Map {
     }
 
     /// The array's memory in this process, when it was asked for and possible.
-    pub(crate) fn mapping(&self) -> Option<&Mapping> {
+    pub fn mapping(&self) -> Option<&Mapping> {
         self.mapping.as_ref()
     }
 
@@ -164,7 +164,7 @@ impl Map {
     }
 
     /// Bytes from one value of an array to the next.
-    pub(crate) fn stride(&self) -> usize {
+    pub fn stride(&self) -> usize {
         self.fd.value_bytes().next_multiple_of(8)
     }
 

@@ -1,6 +1,6 @@
 //! The system calls, as safe functions over slices and owned descriptors. Everything `unsafe` in the
-//! project is in this module: bpf(2) here and in `program`, `map` and `info`, shared memory in
-//! `mapping`, the rest in `os`.
+//! project is in this module: bpf(2) here and in `program`, `map`, `info` and `attach`, shared memory
+//! in `mapping`, threads, processes and network devices under their names, the rest in `os`.
 //!
 //! The rule that makes the functions safe: the kernel is only told of memory that a slice borrowed
 //! for the duration of the call owns, with the length of that slice. Where the kernel decides the
@@ -8,12 +8,16 @@
 
 #![allow(unsafe_code)]
 
+pub mod attach;
 mod attr;
+pub mod device;
 mod info;
 mod map;
 mod mapping;
 pub mod os;
+pub mod process;
 mod program;
+pub mod thread;
 
 pub use info::{MapInfo, ProgInfo, map_info, prog_info};
 pub use map::{MapCreate, MapFd, map_create};
@@ -42,13 +46,17 @@ enum Command {
     MapDelete = 3,
     MapNextKey = 4,
     ProgLoad = 5,
+    ProgAttach = 8,
     TestRun = 10,
     ObjectInfo = 15,
+    RawTracepointOpen = 17,
     BtfLoad = 18,
     MapFreeze = 22,
     MapLookupBatch = 24,
     MapUpdateBatch = 26,
     MapDeleteBatch = 27,
+    LinkCreate = 28,
+    EnableStats = 32,
 }
 
 /// # Safety

@@ -127,6 +127,47 @@ pub(super) struct BtfLoad {
     pub btf_log_true_size: u32,
 }
 
+/// `BPF_LINK_CREATE` of network devices.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(super) struct LinkCreate {
+    pub prog_fd: u32,
+    pub target: u32,
+    pub attach_type: u32,
+    pub flags: u32,
+    /// For tcx: the program to come before or after.
+    pub relative_fd: u32,
+    pub pad: u32,
+    pub expected_revision: u64,
+}
+
+/// `BPF_PROG_ATTACH`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(super) struct ProgAttach {
+    pub target_fd: u32,
+    pub attach_bpf_fd: u32,
+    pub attach_type: u32,
+    pub attach_flags: u32,
+}
+
+/// `BPF_RAW_TRACEPOINT_OPEN`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(super) struct RawTracepoint {
+    pub name: u64,
+    pub prog_fd: u32,
+    pub pad: u32,
+    pub cookie: u64,
+}
+
+/// `BPF_ENABLE_STATS`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(super) struct EnableStats {
+    pub kind: u32,
+}
+
 /// `struct bpf_prog_info`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -204,6 +245,8 @@ const _: () = {
     assert!(offset_of!(MapCreate, map_name) == 28);
     assert!(offset_of!(MapCreate, map_extra) == 64 && size_of::<MapCreate>() == 72);
     assert!(size_of::<MapElement>() == 32);
+    assert!(offset_of!(LinkCreate, expected_revision) == 24 && size_of::<LinkCreate>() == 32);
+    assert!(size_of::<ProgAttach>() == 16 && size_of::<RawTracepoint>() == 24);
     assert!(offset_of!(MapBatch, map_fd) == 36 && size_of::<MapBatch>() == 56);
     assert!(offset_of!(TestRun, ctx_in) == 48 && offset_of!(TestRun, batch_size) == 72);
     assert!(size_of::<TestRun>() == 80);

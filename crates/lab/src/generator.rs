@@ -1,0 +1,9 @@
+//! What makes packets. All of them say how late they were: a trial whose generator was late is void.
+
+mod clock;
+mod lateness;
+mod live;
+
+pub use clock::now_ns;
+pub use lateness::Lateness;
+pub use live::{Gaps, LiveGenerator, Load, Sent};

@@ -1,0 +1,203 @@
+//! Packets made in the kernel by our own XDP program (`programs/lab/generator.c`) on live frames: open
+//! loop, every frame carries the time at which it was meant to be sent.
+
+use super::clock::now_ns;
+use super::lateness::Lateness;
+use crate::error::LabError;
+use crate::object::{self, Loaded};
+use crate::packet;
+use crate::programs::{self, Build};
+use crate::random::Random;
+use crate::testbed::{Placed, Role, Testbed, WORK_PRIORITY};
+use crate::trial::Workshop;
+use karakoram_kernel::live::{self, Frames};
+use karakoram_kernel::sys::thread::{ThreadId, interrupt};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Entries of the generator's table of gaps.
+const GAPS: usize = 65536;
+/// Entries of its table of flows.
+const FLOWS: usize = 1 << 20;
+/// Between the start of the thread and the first frame.
+const LEAD_NS: u64 = 3_000_000;
+/// Runs at a time: few where times matter, many where only speed does.
+const BATCH_PACED: u32 = 16;
+const BATCH_FAST: u32 = 64;
+/// Length of the header that the generator writes.
+const HEADER: usize = packet::HEADER_BYTES;
+
+/// Times between frames.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Gaps {
+    /// All alike.
+    #[default]
+    Constant,
+    /// Exponentially distributed (a Poisson process).
+    Poisson,
+}
+
+/// What to send.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// Frames per second; none is as fast as possible.
+    pub rate: Option<f64>,
+    /// Times between them.
+    pub gaps: Gaps,
+    /// Bytes of a frame.
+    pub frame_bytes: usize,
+    /// For how long.
+    pub duration: Duration,
+    /// Number that programs find in the stamp.
+    pub work: u32,
+    /// Flow of the n-th frame, repeated from the start at the end; as many as a power of two.
+    pub flows: Vec<u32>,
+}
+
+impl Load {
+    /// The shortest frames, evenly spaced, of one flow.
+    pub fn new(rate: Option<f64>, duration: Duration) -> Load {
+        Load {
+            rate,
+            gaps: Gaps::Constant,
+            frame_bytes: 64,
+            duration,
+            work: 0,
+            flows: vec![u32::from(packet::SOURCE_PORT)],
+        }
+    }
+}
+
+/// What was sent.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// Frames.
+    pub frames: u64,
+    /// Over this time.
+    pub elapsed_ns: u64,
+    /// How late.
+    pub lateness: Lateness,
+}
+
+impl Sent {
+    /// Frames per second.
+    pub fn rate(&self) -> f64 {
+        self.frames as f64 * 1e9 / self.elapsed_ns.max(1) as f64
+    }
+}
+
+/// The generator, loaded.
+pub struct LiveGenerator {
+    loaded: Loaded,
+}
+
+impl LiveGenerator {
+    /// Compiles and loads it.
+    pub fn load(workshop: &Workshop) -> Result<LiveGenerator, LabError> {
+        let object = programs::build(workshop, "lab/generator", Build::Original)?;
+        let generator = LiveGenerator { loaded: object::load(&object, &["generate"])? };
+        generator.write("gaps", 0, &exponential_gaps())?;
+        Ok(generator)
+    }
+
+    fn write(&self, map: &str, offset: usize, bytes: &[u8]) -> Result<(), LabError> {
+        let mapping = self.loaded.map(map)?.mapping().ok_or_else(not_mapped)?;
+        mapping
+            .write(offset, bytes)
+            .map_err(|e| LabError::Machine(format!("could not fill map {map}: {e}"), String::new()))
+    }
+
+    /// Sends from the testbed's generator side, and returns when all is sent.
+    pub fn send(&self, bed: &Testbed, load: &Load) -> Result<Sent, LabError> {
+        let start_ns = now_ns() + LEAD_NS;
+        let stop_ns = start_ns + load.duration.as_nanos() as u64;
+        self.configure(bed, load, start_ns, stop_ns)?;
+        let frame = packet::frame(bed.generator.host, bed.tested.host, load.frame_bytes);
+        let frames = Frames {
+            frame: &frame,
+            device: bed.generator.device.index,
+            repeat: u32::MAX,
+            batch: if load.rate.is_some() { BATCH_PACED } else { BATCH_FAST },
+        };
+        let program = self.loaded.program("generate");
+        std::thread::scope(|scope| {
+            let (tell, told) = mpsc::channel();
+            let sender = scope.spawn(move || {
+                bed.generator.namespace.enter()?;
+                let _placed = Placed::on(bed.placement.cpu(Role::Generator), WORK_PRIORITY)?;
+                let _ = tell.send(ThreadId::current());
+                live::run(program, frames).map_err(|e| LabError::Machine(e.to_string(), String::new()))
+            });
+            if let Ok(thread) = told.recv() {
+                std::thread::sleep(Duration::from_nanos(stop_ns.saturating_sub(now_ns())));
+                while !sender.is_finished() {
+                    let _ = interrupt(thread);
+                    std::thread::sleep(Duration::from_micros(200));
+                }
+            }
+            sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map(drop)
+        })?;
+        self.sent(start_ns)
+    }
+
+    /// The layout of `struct config`.
+    fn configure(&self, bed: &Testbed, load: &Load, start_ns: u64, stop_ns: u64) -> Result<(), LabError> {
+        let gap = load.rate.map_or(0, |rate| (1e9 / rate * 65536.0) as u64);
+        let flows = &load.flows[..load.flows.len().min(FLOWS)];
+        if !flows.len().is_power_of_two() {
+            return Err(LabError::Request(format!("a table of {} flows; it must be a power of two", flows.len())));
+        }
+        let mut config = Vec::new();
+        config.extend([start_ns, stop_ns, gap].iter().flat_map(|n| n.to_ne_bytes()));
+        let random = u32::from(load.gaps == Gaps::Poisson);
+        config.extend([flows.len() as u32 - 1, random, load.work, 0].iter().flat_map(|n| n.to_ne_bytes()));
+        config.extend(&packet::frame(bed.generator.host, bed.tested.host, load.frame_bytes)[..HEADER]);
+        self.write("config", 0, &config)?;
+        self.write("state", 0, &vec![0; self.loaded.map("state")?.def().value_size as usize])?;
+        // Array elements are eight bytes apart at least.
+        let table: Vec<u8> = flows.iter().flat_map(|f| u64::from(*f).to_ne_bytes()).collect();
+        self.write("flows", 0, &table)
+    }
+
+    /// The layout of `struct state`: next, sent, early, last_ns, lateness.
+    fn sent(&self, start_ns: u64) -> Result<Sent, LabError> {
+        const NUMBERS: usize = 4;
+        let mapping = self.loaded.map("state")?.mapping().ok_or_else(not_mapped)?;
+        let mut bytes = vec![0; self.loaded.map("state")?.def().value_size as usize];
+        mapping
+            .read(0, &mut bytes)
+            .map_err(|e| LabError::Machine(format!("could not read map state: {e}"), String::new()))?;
+        let numbers: Vec<u64> =
+            bytes.chunks_exact(8).map(|b| u64::from_ne_bytes(b.try_into().expect("eight bytes"))).collect();
+        Ok(Sent {
+            frames: numbers[1],
+            elapsed_ns: numbers[3].saturating_sub(start_ns),
+            lateness: Lateness::new(numbers[NUMBERS..].to_vec()),
+        })
+    }
+}
+
+fn not_mapped() -> LabError {
+    LabError::Machine("this kernel does not map arrays into processes".into(), "Linux 5.5 or later does".into())
+}
+
+/// Shares of the mean, << 16, eight bytes apart, in random order: the quantiles of the exponential
+/// distribution, so that their mean is right.
+fn exponential_gaps() -> Vec<u8> {
+    let quantile = |i: usize| -(1.0 - (i as f64 + 0.5) / GAPS as f64).ln();
+    let mut shares: Vec<u64> = (0..GAPS).map(|i| (quantile(i) * 65536.0) as u64).collect();
+    Random::new(0).shuffle(&mut shares);
+    shares.iter().flat_map(|s| s.to_ne_bytes()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_have_the_right_mean() {
+        let sum: u64 = exponential_gaps().chunks_exact(8).map(|b| u64::from_ne_bytes(b.try_into().unwrap())).sum();
+        let mean = sum as f64 / GAPS as f64 / 65536.0;
+        assert!((mean - 1.0).abs() < 1e-3, "{mean}");
+    }
+}

@@ -1,0 +1,123 @@
+//! Programs of an object in the kernel, all sharing the object's maps.
+
+use crate::error::LabError;
+use karakoram_bpf::map::MapDef;
+use karakoram_elf::Object;
+use karakoram_elf::btf::Btf;
+use karakoram_elf::link::{self, LoadImage, LoadMap, Target};
+use karakoram_kernel::btf::Btf as KernelBtf;
+use karakoram_kernel::load::{self, LoadRequest, LoadedProgram};
+use karakoram_kernel::map::{Map, MapDetails, MapSet, MapSetOptions};
+use karakoram_kernel::running;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// An object in the kernel: its maps, and the programs of it that were asked for.
+pub struct Loaded {
+    maps: MapSet,
+    programs: BTreeMap<String, LoadedProgram>,
+}
+
+/// Loads these programs of an object.
+pub fn load(path: &Path, programs: &[&str]) -> Result<Loaded, LabError> {
+    let bytes = std::fs::read(path).map_err(|e| LabError::file("read", path, &e))?;
+    let object = Object::parse(bytes).map_err(|e| unusable(path, &e))?;
+    let target = Target {
+        btf: kernel_types(),
+        kernel_version: running::version_code(),
+        config: None,
+        kernel_symbols: None,
+        program_type: None,
+    };
+    let images = programs.iter().map(|name| link::link(&object, name, &target)).collect::<Result<Vec<_>, _>>();
+    let images = images.map_err(|e| unusable(path, &e))?;
+    let maps = create_maps(&images).map_err(|e| unusable(path, &e))?;
+    let mut loaded = BTreeMap::new();
+    for (name, image) in programs.iter().zip(&images) {
+        loaded.insert(name.to_string(), load_image(image, &maps).map_err(|e| unusable(path, &e))?);
+    }
+    Ok(Loaded { maps, programs: loaded })
+}
+
+/// Names of the programs in an object.
+pub fn programs(path: &Path) -> Result<Vec<String>, LabError> {
+    let bytes = std::fs::read(path).map_err(|e| LabError::file("read", path, &e))?;
+    let object = Object::parse(bytes).map_err(|e| unusable(path, &e))?;
+    Ok(link::programs(&object).map(|(_, name)| name.to_string()).collect())
+}
+
+impl Loaded {
+    /// A program that was asked for. Panics when it was not.
+    pub fn program(&self, name: &str) -> &LoadedProgram {
+        &self.programs[name]
+    }
+
+    /// A map of the object.
+    pub fn map(&self, name: &str) -> Result<&Map, LabError> {
+        self.maps.named(name).ok_or_else(|| {
+            let there: Vec<&str> = self.maps.maps().iter().map(|m| m.def().name.as_str()).collect();
+            LabError::Request(format!("the object has no map {name}, but {}", there.join(", ")))
+        })
+    }
+}
+
+fn unusable(path: &Path, why: &dyn std::fmt::Display) -> LabError {
+    LabError::Machine(format!("{}: {why}", path.display()), "`kara doctor` says what this kernel permits".into())
+}
+
+/// Types of the running kernel; read once, they are megabytes.
+fn kernel_types() -> Option<&'static Btf> {
+    static TYPES: OnceLock<Option<Btf>> = OnceLock::new();
+    TYPES.get_or_init(|| Btf::parse(&running::btf().ok()?).ok()).as_ref()
+}
+
+/// The maps of all the programs, each once. Type information of keys and values is left out: it would
+/// have to be the same in all programs, and only debuggers miss it.
+fn create_maps(images: &[LoadImage]) -> Result<MapSet, karakoram_kernel::error::KernelError> {
+    let mut all: Vec<&LoadMap> = Vec::new();
+    for map in images.iter().flat_map(|i| &i.maps) {
+        if !all.iter().any(|m| m.def.name == map.def.name) {
+            all.push(map);
+        }
+    }
+    let defs: Vec<MapDef> = all.iter().map(|m| m.def.clone()).collect();
+    let detail = |m: &&LoadMap| MapDetails { extra: m.extra, numa_node: m.numa_node, ..Default::default() };
+    let details: Vec<MapDetails> = all.iter().map(detail).collect();
+    MapSet::create(&defs, &MapSetOptions { details: &details, mapped: true, ..Default::default() })
+}
+
+fn load_image(image: &LoadImage, maps: &MapSet) -> Result<LoadedProgram, load::LoadError> {
+    // Old kernels: the program may load without its types just as well.
+    let types = image.btf.as_deref().and_then(|blob| KernelBtf::load(blob).ok());
+    let slots = renumbered(image, maps);
+    let request = LoadRequest {
+        expected_attach_type: image.expected_attach_type,
+        attach_btf_id: image.attach_btf_id,
+        license: &image.license,
+        btf: types.as_ref(),
+        func_info: if types.is_some() { &image.func_info } else { &[] },
+        func_info_rec_size: image.func_info_record_bytes,
+        flags: image.flags,
+        kern_version: image.kernel_version,
+        ..LoadRequest::new(&image.name, image.program_type, &slots)
+    };
+    load::load(&request.with_maps(maps))
+}
+
+/// The instructions with maps numbered as in the common set.
+fn renumbered(image: &LoadImage, maps: &MapSet) -> Vec<karakoram_bpf::encode::Slot> {
+    const LOAD_IMM64: u8 = 0x18;
+    const MAP_NUMBERS: [u8; 2] = [5, 6];
+    let mut slots = image.slots.clone();
+    let mut at = 0;
+    while let Some(slot) = slots.get_mut(at) {
+        at += if slot.code == LOAD_IMM64 { 2 } else { 1 };
+        if slot.code == LOAD_IMM64 && MAP_NUMBERS.contains(&slot.src) {
+            let name = &image.maps[slot.imm as usize].def.name;
+            let number = maps.maps().iter().position(|m| m.def().name == *name);
+            slot.imm = number.expect("the common set has all maps") as i32;
+        }
+    }
+    slots
+}

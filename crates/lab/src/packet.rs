@@ -1,0 +1,58 @@
+//! The frames that the generators send: Ethernet, IPv4, UDP, and a payload that begins with a stamp
+//! (`programs/lab/packet.h`).
+
+use crate::testbed::Host;
+use etherparse::PacketBuilder;
+
+/// UDP port that the hooks' programs look for.
+pub const PORT: u16 = 3030;
+/// UDP port they come from, unless they belong to a flow.
+pub const SOURCE_PORT: u16 = 3031;
+/// Bytes before the payload.
+pub const HEADER_BYTES: usize = 14 + 20 + 8;
+/// Bytes of the stamp: the intended time of sending in ns (8), the sequence number (4), work (4).
+pub const STAMP_BYTES: usize = 16;
+/// Shortest frame there is room for: a stamp in it, and as long as Ethernet wants.
+pub const SHORTEST: usize = 60;
+/// Longest frame with the usual MTU.
+pub const LONGEST: usize = 1514;
+
+/// A frame of so many bytes (without check sequence), with an empty stamp and a payload of zeros. The
+/// UDP checksum is 0, "not computed", so that programs may change what they like.
+pub fn frame(from: Host, to: Host, bytes: usize) -> Vec<u8> {
+    let payload = vec![0; bytes.clamp(SHORTEST, LONGEST) - HEADER_BYTES];
+    let builder =
+        PacketBuilder::ethernet2(from.mac, to.mac).ipv4(from.ip.octets(), to.ip.octets(), 64).udp(SOURCE_PORT, PORT);
+    let mut frame = Vec::with_capacity(bytes);
+    builder.write(&mut frame, &payload).expect("a vector takes everything, and the payload is short");
+    frame[HEADER_BYTES - 2..HEADER_BYTES].fill(0);
+    frame
+}
+
+/// The payload of a datagram with that sequence number and intended time.
+pub fn stamped(sequence: u32, intended_ns: u64, bytes: usize) -> Vec<u8> {
+    let mut payload = vec![0; bytes.max(STAMP_BYTES)];
+    payload[..8].copy_from_slice(&intended_ns.to_ne_bytes());
+    payload[8..12].copy_from_slice(&sequence.to_ne_bytes());
+    payload
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testbed::{GENERATOR, TESTED};
+    use etherparse::SlicedPacket;
+
+    #[test]
+    fn a_frame_is_what_it_says() {
+        for bytes in [60, 64, 1514] {
+            let frame = frame(GENERATOR, TESTED, bytes);
+            assert_eq!(frame.len(), bytes);
+            let parsed = SlicedPacket::from_ethernet(&frame).unwrap();
+            assert!(
+                matches!(parsed.transport, Some(etherparse::TransportSlice::Udp(u)) if u.destination_port() == PORT)
+            );
+            assert_eq!(frame[40..42], [0, 0]);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The highest rate at which no more than a given share is lost, by halving (RFC 2544, section 26.1;
+//! each decision may rest on several tries, as in MLRsearch).
+
+use crate::error::LabError;
+
+/// What a try at one rate showed.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Try {
+    /// Rate that was really offered, per second.
+    pub offered: f64,
+    /// Rate that came through.
+    pub received: f64,
+    /// Share that was lost.
+    pub loss: f64,
+    /// Whether the generator kept to its times. When not, the try says nothing.
+    pub is_valid: bool,
+}
+
+/// How to search.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Goal {
+    /// Share that may be lost.
+    pub loss: f64,
+    /// The search ends when the bounds differ by no more than this share.
+    pub width: f64,
+    /// Tries that must fail before a rate counts as too high: one hiccup of the machine is no verdict.
+    pub tries: usize,
+}
+
+/// What was found.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Found {
+    /// Highest rate that was met, per second.
+    pub rate: f64,
+    /// Whether the generator, and not what was tested, set the limit: the rate is a lower bound.
+    pub is_generator_bound: bool,
+    /// All valid tries, in order.
+    pub tries: Vec<Try>,
+}
+
+/// A generator that sends less than this share of what it should is at its limit.
+const REACHED: f64 = 0.98;
+/// Tries in a row in which the generator was late, after which there is no result.
+const MOST_LATE: usize = 8;
+
+/// Searches between two rates. `None` when the generator was late again and again, or when even the
+/// lowest rate is too high.
+pub fn search(
+    low: f64,
+    high: f64,
+    goal: Goal,
+    attempt: &mut dyn FnMut(f64) -> Result<Try, LabError>,
+) -> Result<Option<Found>, LabError> {
+    let mut search = Search { goal, attempt, tries: Vec::new() };
+    let (mut good, mut bad) = (0.0, high);
+    let mut is_generator_bound = false;
+    let mut rate = high;
+    loop {
+        let Some(outcome) = search.decide(rate)? else { return Ok(None) };
+        match outcome {
+            Outcome::Met(offered) => {
+                good = offered;
+                is_generator_bound = offered < REACHED * rate;
+                if is_generator_bound || rate >= high {
+                    break;
+                }
+            }
+            Outcome::Missed => bad = rate,
+        }
+        if bad <= low {
+            return Ok(None);
+        }
+        let floor = f64::max(good, low);
+        if bad - floor <= goal.width * bad && good > 0.0 {
+            break;
+        }
+        rate = if good == 0.0 && bad - low <= goal.width * bad { low } else { (floor + bad) / 2.0 };
+    }
+    Ok(Some(Found { rate: good, is_generator_bound, tries: search.tries }))
+}
+
+enum Outcome {
+    /// With the rate that was really offered.
+    Met(f64),
+    Missed,
+}
+
+struct Search<'a> {
+    goal: Goal,
+    attempt: &'a mut dyn FnMut(f64) -> Result<Try, LabError>,
+    tries: Vec<Try>,
+}
+
+impl Search<'_> {
+    fn decide(&mut self, rate: f64) -> Result<Option<Outcome>, LabError> {
+        let (mut missed, mut late) = (0, 0);
+        while missed < self.goal.tries {
+            let tried = (self.attempt)(rate)?;
+            if !tried.is_valid {
+                late += 1;
+                if late == MOST_LATE {
+                    return Ok(None);
+                }
+                continue;
+            }
+            self.tries.push(tried);
+            if tried.loss <= self.goal.loss {
+                return Ok(Some(Outcome::Met(tried.offered)));
+            }
+            missed += 1;
+        }
+        Ok(Some(Outcome::Missed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    const GOAL: Goal = Goal { loss: 0.0, width: 0.005, tries: 2 };
+
+    /// A device that takes `capacity`, behind a generator that can do `most`; one try in `hiccup` fails.
+    fn device(capacity: f64, most: f64, hiccup: u64) -> impl FnMut(f64) -> Result<Try, LabError> {
+        let mut random = Random::new(3);
+        move |rate| {
+            let offered = f64::min(rate, most);
+            let share = if random.one_in(hiccup) { 0.9 } else { 1.0 };
+            let received = f64::min(offered, capacity) * share;
+            Ok(Try { offered, received, loss: 1.0 - received / offered, is_valid: true })
+        }
+    }
+
+    #[test]
+    fn finds_the_rate_despite_hiccups() {
+        for capacity in [1.1e5, 7.7e5, 1.19e6] {
+            let found = search(1e5, 1.2e6, GOAL, &mut device(capacity, 1e9, 40)).unwrap().unwrap();
+            assert!((found.rate / capacity - 1.0).abs() < 0.011, "{capacity}: {}", found.rate);
+            assert!(!found.is_generator_bound && found.rate <= capacity);
+        }
+    }
+
+    #[test]
+    fn a_slow_generator_is_no_property_of_the_device() {
+        let found = search(1e5, 1.2e6, GOAL, &mut device(1e9, 6e5, u64::MAX)).unwrap().unwrap();
+        assert!(found.is_generator_bound && found.rate == 6e5);
+    }
+
+    #[test]
+    fn too_slow_or_too_late_gives_nothing() {
+        assert_eq!(search(1e5, 1.2e6, GOAL, &mut device(5e4, 1e9, u64::MAX)).unwrap(), None);
+        let mut late = |rate| Ok(Try { offered: rate, received: rate, loss: 0.0, is_valid: false });
+        assert_eq!(search(1e5, 1.2e6, GOAL, &mut late).unwrap(), None);
+    }
+}

@@ -1,0 +1,49 @@
+//! What the tests on the running kernel have in common.
+#![allow(dead_code)]
+
+use karakoram_lab::error::LabError;
+use karakoram_lab::object::Loaded;
+use karakoram_lab::testbed::{Namespace, Placement, Testbed};
+use karakoram_lab::trial::Workshop;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A testbed, or none, loudly, where this machine does not permit one.
+pub fn testbed(placement: Placement) -> Option<Testbed> {
+    if let Err(e) = Namespace::new() {
+        eprintln!("SKIPPED: {e}");
+        return None;
+    }
+    Some(Testbed::build(placement).unwrap_or_else(|e| panic!("{e}")))
+}
+
+/// A workshop whose files are gone afterwards, and which optimizes nothing.
+pub fn with_workshop<T>(work: impl FnOnce(&Workshop) -> T) -> T {
+    let scratch = tempfile::tempdir().unwrap();
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs");
+    let none = |_: &Path| Err(LabError::Request("nothing is optimized here".into()));
+    work(&Workshop { programs: &programs, scratch: scratch.path(), optimize: &none })
+}
+
+/// The first number in the only value of a map.
+pub fn number(loaded: &Loaded, map: &str) -> u64 {
+    let value = loaded.map(map).unwrap().lookup(&0u32.to_ne_bytes()).unwrap().unwrap();
+    u64::from_ne_bytes(value[..8].try_into().unwrap())
+}
+
+/// Threads of the kernel that receive for devices whose names begin so.
+pub fn receivers_of(device: &str) -> usize {
+    let wanted = format!("napi/{device}");
+    let names = fs::read_dir("/proc").unwrap().flatten().filter_map(|e| fs::read_to_string(e.path().join("comm")).ok());
+    names.filter(|name| name.starts_with(&wanted)).count()
+}
+
+/// Waits, a few seconds at most: namespaces are taken down by the kernel at its leisure.
+pub fn wait_until(is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(20), "waited in vain");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

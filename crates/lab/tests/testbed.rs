@@ -1,0 +1,75 @@
+//! The testbed, its generators and hooks on the running kernel: functional, not timed.
+
+mod support;
+
+use karakoram_lab::generator::{LiveGenerator, Load};
+use karakoram_lab::hook::{self, Hook, Place};
+use karakoram_lab::object;
+use karakoram_lab::programs::{self, Build};
+use karakoram_lab::testbed::{Offload, Placement};
+use std::time::Duration;
+use support::with_workshop;
+
+#[test]
+fn a_testbed_is_built_as_described() {
+    let Some(bed) = support::testbed(Placement::Threaded) else { return };
+    for side in [&bed.generator, &bed.tested] {
+        for offload in Offload::ALL {
+            let on = side.namespace.run(|| side.device.offload(offload)).unwrap();
+            let polled = offload == Offload::Gro && side.device.name == bed.tested.device.name;
+            assert_eq!(on, Some(polled), "{offload:?} of {}", side.device.name);
+        }
+        let list = side.namespace.run(|| std::fs::read_to_string("/proc/thread-self/net/dev").unwrap()).unwrap();
+        let devices: Vec<&str> = list.lines().skip(2).filter_map(|l| l.split(':').next()).map(str::trim).collect();
+        assert!(devices.contains(&side.device.name.as_str()), "{devices:?}");
+        assert!(!devices.contains(&"eth0"), "a namespace of our own has none of the machine's devices");
+    }
+    assert!(bed.pin_receiver().unwrap().is_some());
+}
+
+/// What the generator says it sent is what the other end received, at a rate that is no trouble.
+#[test]
+fn live_frames_arrive() {
+    let Some(bed) = support::testbed(Placement::Threaded) else { return };
+    with_workshop(|workshop| {
+        let generator = LiveGenerator::load(workshop).unwrap();
+        let object = programs::build(workshop, "lab/hooks", Build::Original).unwrap();
+        let loaded = object::load(&object, &["drop_xdp"]).unwrap();
+        let _attached = hook::attach(&bed, Hook::Xdp, Some(loaded.program("drop_xdp")), Place::default()).unwrap();
+        let before = bed.tested.counters().unwrap();
+        let sent = generator.send(&bed, &Load::new(Some(20_000.0), Duration::from_millis(200))).unwrap();
+        let after = bed.tested.counters().unwrap().since(before);
+        let seen = support::number(&loaded, "seen");
+        eprintln!("{sent:?} {after:?}, program saw {seen}");
+        assert!(sent.frames > 3_000, "{sent:?}");
+        assert_eq!(sent.lateness.count(), sent.frames);
+        assert_eq!(after.received, seen);
+        assert_eq!(after.received + after.ring_full, sent.frames);
+    });
+}
+
+/// XDP_TX on veth only works when the other end has an XDP program too.
+#[test]
+fn echoed_frames_come_back() {
+    let Some(bed) = support::testbed(Placement::Threaded) else { return };
+    with_workshop(|workshop| {
+        let generator = LiveGenerator::load(workshop).unwrap();
+        let echo =
+            object::load(&programs::build(workshop, "lab/echo", Build::Original).unwrap(), &["echo_xdp"]).unwrap();
+        let sink = object::load(&programs::build(workshop, "lab/sink", Build::Original).unwrap(), &["sink"]).unwrap();
+        let _sink = hook::attach_near(&bed, sink.program("sink")).unwrap();
+        let _echo = hook::attach(&bed, Hook::Xdp, Some(echo.program("echo_xdp")), Place::default()).unwrap();
+        let sent = generator.send(&bed, &Load::new(Some(20_000.0), Duration::from_millis(100))).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(support::number(&sink, "counters"), sent.frames);
+    });
+}
+
+#[test]
+fn nothing_is_left_of_a_testbed() {
+    let Some(bed) = support::testbed(Placement::Threaded) else { return };
+    let name = bed.tested.device.name.clone();
+    assert_eq!(support::receivers_of(&name), 1);
+    drop(bed);
+    support::wait_until(|| support::receivers_of(&name) == 0);
+}
