@@ -1,0 +1,466 @@
+//! The sending end: numbers frames as they leave, keeps copies, sends missing ones again.
+
+mod copies;
+mod queue;
+mod stats;
+
+pub use stats::{SenderState, SenderStats};
+
+use crate::config::{CopyStore, Fidelity, Mode, Protection, SenderConfig};
+use crate::event::{Event, Log};
+use crate::frame::{Ack, Control, DataHeader, Frame, LinkFrame, Loss, sync_tag};
+use crate::protocol::LinkSender;
+use crate::sequence::{self, FIRST, HALF, WireSequence};
+use copies::{Copies, Resend};
+use queue::FrameQueue;
+use std::collections::VecDeque;
+
+/// With so many frames unacknowledged the other end has lost track: begin anew.
+const MOST_OUTSTANDING: u64 = HALF / 2;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// Frames go as they come.
+    Off,
+    /// As long as the receiver has not agreed; asked for at this time next.
+    Syncing { retry_at_ps: u64 },
+    /// Frames are numbered.
+    On,
+    /// Off as soon as all is acknowledged.
+    Draining,
+}
+
+#[derive(Clone, Debug)]
+struct Resending<F> {
+    sequence: u64,
+    frame: F,
+    /// Which copy goes next, from 1, and how many there are to be.
+    copy: u8,
+    copies: u8,
+}
+
+/// What a copy that came round is to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Visit {
+    /// Go round again.
+    Keep,
+    /// It is not needed any more.
+    Free,
+    /// It leaves the ring to be sent again.
+    Retransmit,
+}
+
+/// The sending end of one protected direction.
+#[derive(Clone, Debug)]
+pub struct Sender<F, L = ()> {
+    config: SenderConfig,
+    protection: Protection,
+    phase: Phase,
+    epoch: u64,
+    /// The next number.
+    next: u64,
+    /// All before this one need no copy.
+    acked: u64,
+    queue: FrameQueue<F>,
+    copies: Copies<F>,
+    /// A bit for each 16-bit number, for copies that come round.
+    holes: Box<[u64]>,
+    resending: VecDeque<Resending<F>>,
+    dummies_left: u8,
+    dummy_at_ps: u64,
+    probe_at_ps: u64,
+    paused_until_ps: u64,
+    stats: SenderStats,
+    log: L,
+}
+
+impl<F: Frame> Sender<F> {
+    /// A sender that sends frames as they come, until [`Sender::enable`].
+    pub fn new(config: SenderConfig) -> Sender<F> {
+        Sender::with_log(config, ())
+    }
+}
+
+impl<F: Frame, L: Log> Sender<F, L> {
+    /// The same, telling what happens.
+    pub fn with_log(config: SenderConfig, log: L) -> Sender<F, L> {
+        let hole_words = if config.copy_store == CopyStore::Ring { 1 << 10 } else { 0 };
+        Sender {
+            config,
+            protection: Protection { mode: Mode::Ordered, copies: 1 },
+            phase: Phase::Off,
+            epoch: config.handshake.map_or(0, |h| h.epoch),
+            next: FIRST,
+            acked: FIRST,
+            queue: FrameQueue::new(config.queue_cells),
+            copies: Copies::new(config.copy_frames, FIRST),
+            holes: vec![0; hole_words].into(),
+            resending: VecDeque::with_capacity(config.copy_frames.next_power_of_two()),
+            dummies_left: 0,
+            dummy_at_ps: 0,
+            probe_at_ps: 0,
+            paused_until_ps: 0,
+            stats: SenderStats::default(),
+            log,
+        }
+    }
+
+    /// Starts to protect, or changes how: at once if it does already or there is no handshake.
+    pub fn enable(&mut self, now_ps: u64, protection: Protection) {
+        self.protection = protection;
+        match (self.phase, self.config.handshake) {
+            (Phase::On | Phase::Syncing { .. }, _) => {}
+            (Phase::Draining, _) | (Phase::Off, None) => self.phase = Phase::On,
+            (Phase::Off, Some(_)) => self.begin(now_ps),
+        }
+    }
+
+    /// Stops to protect; what is kept can still be asked for.
+    pub fn disable(&mut self) {
+        self.phase = if self.acked < self.next && self.is_numbering() { Phase::Draining } else { Phase::Off };
+    }
+
+    /// Whether frames get numbers now.
+    pub fn is_numbering(&self) -> bool {
+        self.phase == Phase::On
+    }
+
+    /// Cells that wait in the queue: what marks for congestion go by.
+    #[inline]
+    pub fn queue_cells(&self) -> u32 {
+        self.queue.cells()
+    }
+
+    /// The next number, of 64 bits.
+    pub fn next_sequence(&self) -> u64 {
+        self.next
+    }
+
+    /// How many frames were sent and not acknowledged.
+    pub fn outstanding(&self) -> u64 {
+        self.next - self.acked
+    }
+
+    /// Whether the receiver has asked to stop.
+    #[inline]
+    pub fn is_paused(&self, now_ps: u64) -> bool {
+        now_ps < self.paused_until_ps
+    }
+
+    /// Bytes kept in copies.
+    pub fn copy_bytes(&self) -> u64 {
+        self.copies.bytes()
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> &SenderStats {
+        &self.stats
+    }
+
+    /// What the original's `check_sender_state` shows.
+    pub fn state(&self, now_ps: u64) -> SenderState {
+        let (next, leading) = (WireSequence::of(self.next), WireSequence::of(self.acked - 1));
+        SenderState {
+            next: next.low(),
+            next_era: next.era(),
+            leading: leading.low(),
+            leading_era: leading.era(),
+            copies: self.protection.copies,
+            queue_cells: self.queue.cells(),
+            copy_bytes: self.copies.bytes(),
+            is_protecting: self.is_numbering(),
+            is_paused: self.is_paused(now_ps),
+        }
+    }
+
+    /// The log.
+    pub fn log(&mut self) -> &mut L {
+        &mut self.log
+    }
+
+    /// Whether this is a moment from which [`Sender::fast_forward`] may leave out frames.
+    pub fn is_quiet(&self) -> bool {
+        self.phase == Phase::On && self.resending.is_empty() && self.paused_until_ps == 0
+    }
+
+    /// As if so many more frames like those that are kept had been sent, and as many acknowledged,
+    /// without anything being lost. Times move by `elapsed_ps`.
+    pub fn fast_forward(&mut self, frames: u64, elapsed_ps: u64) {
+        debug_assert!(self.is_quiet() && self.holes.iter().all(|w| *w == 0));
+        self.next += frames;
+        self.acked += frames;
+        self.copies.shift(frames);
+        self.stats.frames += frames;
+        self.stats.freed_copies += frames;
+        self.dummy_at_ps += elapsed_ps;
+        self.probe_at_ps += elapsed_ps;
+    }
+
+    /// A copy has come round ([`CopyStore::Ring`]).
+    pub fn visit(&mut self, now_ps: u64, sequence: u64) -> Visit {
+        let (word, bit) = hole_bit(sequence);
+        let is_hole = self.holes[word] & bit != 0;
+        if sequence >= self.acked {
+            self.stats.revolutions += 1;
+            return Visit::Keep;
+        }
+        self.holes[word] &= !bit;
+        if !is_hole {
+            self.stats.freed_copies += u64::from(self.copies.take(sequence).is_some());
+            return Visit::Free;
+        }
+        self.resend_and_free(now_ps, sequence);
+        Visit::Retransmit
+    }
+
+    /// Asks the receiver to begin; old copies mean nothing to it.
+    fn begin(&mut self, now_ps: u64) {
+        self.epoch += 1;
+        self.next = self.next.div_ceil(FIRST) * FIRST;
+        self.acked = self.next;
+        self.copies.restart(self.next);
+        self.resending.clear();
+        self.dummies_left = 0;
+        self.phase = Phase::Syncing { retry_at_ps: now_ps };
+        self.stats.handshakes += 1;
+        self.log.event(now_ps, Event::Began { next: self.next, epoch: self.epoch });
+    }
+
+    fn header(&self, sequence: u64, is_retransmission: bool) -> DataHeader {
+        DataHeader { sequence: WireSequence::of(sequence), is_retransmission, mode: self.protection.mode }
+    }
+
+    fn next_copy(&mut self, now_ps: u64) -> Option<LinkFrame<F>> {
+        let head = self.resending.front_mut()?;
+        let (sequence, copy) = (head.sequence, head.copy);
+        head.copy += 1;
+        let frame = if copy < head.copies { head.frame.clone() } else { self.resending.pop_front()?.frame };
+        self.stats.retransmitted_copies += 1;
+        self.log.event(now_ps, Event::Retransmitted { sequence, copy });
+        Some(LinkFrame::Data { header: self.header(sequence, true), frame })
+    }
+
+    #[inline]
+    fn next_numbered(&mut self, now_ps: u64) -> Option<LinkFrame<F>> {
+        let frame = self.queue.pop()?;
+        let sequence = self.next;
+        self.next += 1;
+        self.stats.evicted_copies += u64::from(self.copies.push(frame.clone()));
+        self.stats.peak_copy_bytes = self.stats.peak_copy_bytes.max(self.copies.bytes());
+        self.stats.frames += 1;
+        self.dummies_left = self.config.dummies;
+        self.wait_from(now_ps);
+        self.log.event(now_ps, Event::Sent { sequence });
+        if self.config.handshake.is_some() && self.outstanding() >= MOST_OUTSTANDING {
+            self.begin(now_ps);
+        }
+        Some(LinkFrame::Data { header: self.header(sequence, false), frame })
+    }
+
+    #[inline]
+    fn wait_from(&mut self, now_ps: u64) {
+        self.dummy_at_ps = now_ps + self.config.dummy_delay_ps;
+        self.probe_at_ps = now_ps + self.config.probe_ps.unwrap_or(0);
+    }
+
+    fn next_dummy(&mut self, now_ps: u64) -> Option<LinkFrame<F>> {
+        if self.dummies_left == 0 || now_ps < self.dummy_at_ps {
+            return None;
+        }
+        self.dummies_left -= 1;
+        self.stats.dummies += 1;
+        self.wait_from(now_ps);
+        self.log.event(now_ps, Event::Probed { next: self.next });
+        Some(LinkFrame::Dummy(self.header(self.next, false)))
+    }
+
+    fn next_sync(&mut self, now_ps: u64, retry_at_ps: u64) -> Option<LinkFrame<F>> {
+        let handshake = self.config.handshake?;
+        if now_ps < retry_at_ps {
+            return None;
+        }
+        self.phase = Phase::Syncing { retry_at_ps: now_ps + handshake.retry_ps };
+        Some(LinkFrame::Sync { header: self.header(self.next, false), epoch: self.epoch })
+    }
+
+    fn next_plain(&mut self) -> Option<LinkFrame<F>> {
+        let frame = self.queue.pop()?;
+        self.stats.plain_frames += 1;
+        Some(LinkFrame::Plain(frame))
+    }
+
+    fn on_ack(&mut self, now_ps: u64, ack: Ack) {
+        if let Phase::Syncing { .. } = self.phase {
+            let is_ours = ack.sync == sync_tag(self.epoch) && ack.leading == WireSequence::of(self.next - 1);
+            if is_ours {
+                self.phase = Phase::On;
+                self.log.event(now_ps, Event::Agreed { epoch: self.epoch });
+            }
+            return;
+        }
+        self.acknowledge(now_ps, ack.leading);
+    }
+
+    fn acknowledge(&mut self, now_ps: u64, leading: WireSequence) {
+        let acked = leading.near(self.next) + 1;
+        if acked > self.next {
+            self.stats.refused_controls += 1;
+            return;
+        }
+        if acked <= self.acked {
+            return; // Stale: a notification may overtake an acknowledgement.
+        }
+        self.acked = acked;
+        self.stats.acknowledgements += 1;
+        self.probe_at_ps = now_ps + self.config.probe_ps.unwrap_or(0);
+        if self.config.copy_store == CopyStore::Immediate {
+            self.stats.freed_copies += self.copies.free_before(acked);
+        }
+        if self.phase == Phase::Draining && acked == self.next {
+            self.phase = Phase::Off;
+        }
+    }
+
+    fn on_loss(&mut self, now_ps: u64, loss: Loss) {
+        let leading = loss.leading.near(self.next);
+        if leading >= self.next || matches!(self.phase, Phase::Off | Phase::Syncing { .. }) {
+            self.stats.refused_controls += 1;
+            return;
+        }
+        self.stats.notifications += 1;
+        let first = sequence::last_with_low(loss.first, leading);
+        self.log.event(now_ps, Event::Asked { first, count: loss.count.into() });
+        let count = loss.count.min(self.config.max_burst.unwrap_or(u8::MAX));
+        for place in 0..u64::from(count) {
+            self.want(now_ps, first + place, place as usize);
+        }
+        if self.config.fidelity == Fidelity::Original {
+            self.acknowledge(now_ps, loss.leading);
+        }
+    }
+
+    fn want(&mut self, now_ps: u64, sequence: u64, place: usize) {
+        let places = self.stats.retransmitted_by_place.len();
+        self.stats.retransmitted_by_place[place.min(places - 1)] += 1;
+        match (self.config.copy_store, self.config.fidelity) {
+            (CopyStore::Ring, _) => {
+                let (word, bit) = hole_bit(sequence);
+                self.holes[word] |= bit;
+            }
+            (CopyStore::Immediate, Fidelity::Original) => self.resend_and_free(now_ps, sequence),
+            (CopyStore::Immediate, Fidelity::Corrected) => self.resend(now_ps, sequence),
+        }
+    }
+
+    /// One chance for each copy.
+    fn resend_and_free(&mut self, now_ps: u64, sequence: u64) {
+        match self.copies.take(sequence) {
+            Some(frame) => self.queue_copies(sequence, frame),
+            None => self.miss(now_ps, sequence),
+        }
+    }
+
+    fn resend(&mut self, now_ps: u64, sequence: u64) {
+        match self.copies.resend(sequence, now_ps, self.config.resend_guard_ps) {
+            Resend::Copy(frame) => self.queue_copies(sequence, frame),
+            Resend::Gone => self.miss(now_ps, sequence),
+            Resend::TooSoon => {}
+        }
+    }
+
+    fn miss(&mut self, now_ps: u64, sequence: u64) {
+        self.stats.missed_frames += 1;
+        self.log.event(now_ps, Event::Missed { sequence });
+    }
+
+    fn queue_copies(&mut self, sequence: u64, frame: F) {
+        let copies = self.protection.copies;
+        if copies == 0 || self.resending.len() == self.resending.capacity() {
+            return;
+        }
+        self.stats.retransmitted_frames += 1;
+        self.resending.push_back(Resending { sequence, frame, copy: 1, copies });
+    }
+
+    fn on_pause(&mut self, now_ps: u64, quanta: u16) {
+        let was_paused = self.is_paused(now_ps);
+        let length_ps = u64::from(quanta) * self.config.quantum_ps;
+        self.paused_until_ps = if quanta == 0 { 0 } else { now_ps + length_ps };
+        match (was_paused, quanta) {
+            (false, 0) => {}
+            (true, 0) => self.log.event(now_ps, Event::Resumed),
+            (false, _) => {
+                self.stats.pauses += 1;
+                self.log.event(now_ps, Event::Stopped);
+            }
+            (true, _) => {}
+        }
+    }
+
+    fn is_waiting_for_ack(&self) -> bool {
+        matches!(self.phase, Phase::On | Phase::Draining) && self.acked < self.next && self.dummies_left == 0
+    }
+}
+
+fn hole_bit(sequence: u64) -> (usize, u64) {
+    let low = sequence as usize & 0xffff;
+    (low / 64, 1 << (low % 64))
+}
+
+impl<F: Frame, L: Log> LinkSender<F> for Sender<F, L> {
+    #[inline]
+    fn enqueue(&mut self, _now_ps: u64, frame: F) -> Result<(), F> {
+        let result = self.queue.push(frame);
+        self.stats.queue_drops += u64::from(result.is_err());
+        result
+    }
+
+    #[inline]
+    fn poll_transmit(&mut self, now_ps: u64) -> Option<LinkFrame<F>> {
+        if !self.resending.is_empty() {
+            return self.next_copy(now_ps);
+        }
+        let may_send = !self.is_paused(now_ps) && !self.queue.is_empty();
+        match self.phase {
+            Phase::On if may_send => self.next_numbered(now_ps),
+            Phase::On => self.next_dummy(now_ps),
+            Phase::Syncing { retry_at_ps } => {
+                let sync = self.next_sync(now_ps, retry_at_ps);
+                sync.or_else(|| if may_send { self.next_plain() } else { None })
+            }
+            Phase::Off | Phase::Draining if may_send => self.next_plain(),
+            Phase::Draining => self.next_dummy(now_ps),
+            Phase::Off => None,
+        }
+    }
+
+    fn on_control(&mut self, now_ps: u64, control: Control) {
+        match control {
+            Control::Ack(ack) => self.on_ack(now_ps, ack),
+            Control::Loss(loss) => self.on_loss(now_ps, loss),
+            Control::Pause { quanta } => self.on_pause(now_ps, quanta),
+            Control::Replay(_) => self.stats.refused_controls += 1,
+        }
+    }
+
+    fn next_deadline(&self) -> Option<u64> {
+        let sync = match self.phase {
+            Phase::Syncing { retry_at_ps } => Some(retry_at_ps),
+            _ => None,
+        };
+        let dummy = (self.dummies_left > 0).then_some(self.dummy_at_ps);
+        let probe = self.config.probe_ps.filter(|_| self.is_waiting_for_ack()).map(|_| self.probe_at_ps);
+        let resume = (self.paused_until_ps > 0 && !self.queue.is_empty()).then_some(self.paused_until_ps);
+        [sync, dummy, probe, resume].into_iter().flatten().min()
+    }
+
+    fn on_timer(&mut self, now_ps: u64) {
+        if self.paused_until_ps <= now_ps {
+            self.paused_until_ps = 0;
+        }
+        if self.config.probe_ps.is_some() && self.is_waiting_for_ack() && now_ps >= self.probe_at_ps {
+            self.dummies_left = 1;
+            self.dummy_at_ps = now_ps;
+        }
+    }
+}
