@@ -3,13 +3,16 @@
 use crate::interrupt;
 use crate::terminal;
 use indicatif::{ProgressBar, ProgressStyle};
+use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::program::Program;
+use karakoram_optimize::avoid::Avoided;
 use karakoram_optimize::cost::{Goal, Latencies};
 use karakoram_optimize::pipeline::SlotWindow;
 use karakoram_optimize::search::McmcOptions;
 use karakoram_optimize::store::{Sqlite, Store};
-use karakoram_optimize::{Level, Options, Outcome, Progress, optimize};
+use karakoram_optimize::{Level, Options, Outcome, Progress};
 use karakoram_proof::ProverOptions;
+use karakoram_proof::apply::Proven;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +32,8 @@ pub struct Settings {
     pub window: Option<SlotWindow>,
     /// Rules that are not used.
     pub skip: BTreeSet<String>,
+    /// Rewrites that another judge minds.
+    pub avoid: Avoided,
     /// Functions that may change, by name.
     pub only: Option<BTreeSet<String>>,
     /// Stop after so many rewrites.
@@ -49,6 +54,12 @@ pub struct Settings {
 
 /// Makes a program better.
 pub fn run(program: &Program, settings: &Settings) -> Outcome {
+    let functions: Vec<FuncId> = (0..program.functions.len() as u32).map(FuncId).collect();
+    resume(&Proven::input(program.clone()), &functions, settings)
+}
+
+/// Makes some functions of a program better from where it stands.
+pub fn resume(start: &Proven, functions: &[FuncId], settings: &Settings) -> Outcome {
     let options = Options {
         level: settings.level,
         goal: settings.goal,
@@ -56,6 +67,7 @@ pub fn run(program: &Program, settings: &Settings) -> Outcome {
         effort: settings.effort,
         window: settings.window,
         skip: settings.skip.clone(),
+        avoid: settings.avoid.clone(),
         only: settings.only.clone(),
         stop_after: settings.stop_after,
         interrupted: Some(interrupt::flag()),
@@ -67,6 +79,7 @@ pub fn run(program: &Program, settings: &Settings) -> Outcome {
         ..Options::default()
     };
     let bar = progress_bar(settings.quiet);
+    let program = start.original();
     let mut slots: Vec<usize> = program.functions.iter().map(|f| f.slots()).collect();
     let (before, mut rewrites) = (program.slots(), 0);
     let mut show = |news: Progress| {
@@ -84,7 +97,7 @@ pub fn run(program: &Program, settings: &Settings) -> Outcome {
             _ => {}
         }
     };
-    let outcome = optimize(program.clone(), &options, &mut show);
+    let outcome = karakoram_optimize::resume(start, functions, &options, &mut show);
     bar.finish_and_clear();
     outcome
 }

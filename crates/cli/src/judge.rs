@@ -61,7 +61,12 @@ pub struct Loaded {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Refused {
     /// The verifier found something.
-    Rejected(String),
+    Rejected {
+        /// What.
+        why: String,
+        /// Instructions that it processed until then.
+        verified: u64,
+    },
     /// It was not asked, or not about the program.
     Unchecked(String),
 }
@@ -70,7 +75,7 @@ impl Refused {
     /// In words.
     pub fn reason(&self) -> &str {
         match self {
-            Refused::Rejected(why) | Refused::Unchecked(why) => why,
+            Refused::Rejected { why, .. } | Refused::Unchecked(why) => why,
         }
     }
 }
@@ -157,7 +162,7 @@ impl Kernel {
         let program = load::load(&request.with_maps(&maps)).map_err(|e| {
             match refused(e, &|slot| source(&image, slot)) {
                 // It may well be right as what it is.
-                Refused::Rejected(why) if is_guess => Refused::Unchecked(format!(
+                Refused::Rejected { why, .. } if is_guess => Refused::Unchecked(format!(
                     "its section names no program type (--type says it), and as {} {why}",
                     GUESSED_TYPE.name()
                 )),
@@ -254,7 +259,10 @@ fn refused(error: LoadError, source: &dyn Fn(usize) -> Option<String>) -> Refuse
     match &error {
         LoadError::Rejected(rejection) => {
             let place = rejection.analysis.insn.and_then(source);
-            Refused::Rejected(format!("{error}{}", place.map_or(String::new(), |p| format!(" ({p})"))))
+            Refused::Rejected {
+                why: format!("{error}{}", place.map_or(String::new(), |p| format!(" ({p})"))),
+                verified: rejection.analysis.statistics.processed_insns.unwrap_or(0),
+            }
         }
         _ => Refused::Unchecked(error.to_string()),
     }

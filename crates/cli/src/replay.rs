@@ -3,6 +3,7 @@
 
 use karakoram_bpf::insn::{FuncId, InsnId};
 use karakoram_bpf::program::{Function, Program};
+use karakoram_optimize::avoid::likeness;
 use karakoram_proof::ProverOptions;
 use karakoram_proof::apply::{Applied, Proven, Prover};
 use karakoram_proof::rewrite::{Edit, Rewrite, splice};
@@ -17,6 +18,7 @@ pub struct Step {
     entry: InsnId,
     window: Vec<Vec<InsnId>>,
     edits: Vec<Vec<InsnId>>,
+    likeness: u64,
 }
 
 impl Step {
@@ -27,6 +29,7 @@ impl Step {
             entry: function.nodes[rewrite.entry].id,
             window: rewrite.window.iter().map(ids).collect(),
             edits: rewrite.edits.iter().map(|e| ids(&e.at)).collect(),
+            likeness: likeness(function, rewrite),
             rewrite: rewrite.clone(),
             round: *round,
         }
@@ -35,6 +38,16 @@ impl Step {
     /// Function and rule.
     pub fn name(&self) -> (FuncId, &str) {
         (self.rewrite.function, &self.rewrite.rule)
+    }
+
+    /// What it has in common with those that come to the same.
+    pub fn likeness(&self) -> u64 {
+        self.likeness
+    }
+
+    /// Whether it puts jumps somewhere: the verifier may then come by branches in another order.
+    pub fn is_about_jumps(&self) -> bool {
+        self.rewrite.edits.iter().flat_map(|e| &e.nodes).any(|n| n.insn.target().is_some())
     }
 
     /// The rewrite with the positions that its instructions have; `None` where they are not together.

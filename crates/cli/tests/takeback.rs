@@ -62,7 +62,7 @@ fn what_makes_the_verifier_work_harder_is_taken_back() {
     assert!(code.contains("*(u32 *)(r10 - 4) = 0"), "the key has a store of its own:\n{code}");
     assert!(!code.contains("r0 += 0"), "the other rewrite stays:\n{code}");
     let note = program["notes"][0].as_str().expect("a note");
-    assert!(note.contains("(wide_store/constant x1): the verifier processed"), "{note}");
+    assert!(note.contains("wide_store/constant x1): the verifier processed"), "{note}");
     let (any, _) = optimize("known_key.s", &["--goal", "slots"]).expect("it was asked before");
     assert!(verified(&any, "after") > verified(&any, "before") + 2, "the goal of fewest slots allows it: {any}");
 }

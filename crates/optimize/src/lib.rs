@@ -1,6 +1,7 @@
 //! Proposes smaller or faster BPF programs. Nothing here is trusted: every change is a proposal
 //! that `karakoram-proof` judges before it is applied.
 
+pub mod avoid;
 pub mod block;
 pub mod context;
 pub mod cost;
@@ -18,10 +19,10 @@ pub mod proposal;
 pub mod registers;
 pub mod renaming;
 pub mod rules;
+pub mod search;
 pub mod store;
 pub mod trial;
 pub mod webs;
 mod window;
 
-pub use pipeline::{Level, Options, Outcome, Progress, optimize};
-pub mod search;
+pub use pipeline::{Level, Options, Outcome, Progress, optimize, resume};

@@ -1,5 +1,6 @@
 //! Rounds of proposals and judgements, until nothing gets better.
 
+use crate::avoid::Avoided;
 use crate::context::Context;
 use crate::cost::{Cost, Goal, Latencies, Prices};
 use crate::explain;
@@ -68,6 +69,8 @@ pub struct Options<'a> {
     pub window: Option<SlotWindow>,
     /// Rules that are not to be used, by name or by the part before the slash.
     pub skip: BTreeSet<String>,
+    /// Rewrites that another judge minds.
+    pub avoid: Avoided,
     /// Only these functions, by name.
     pub only: Option<BTreeSet<String>>,
     /// Stop after that many rewrites, for finding the one that does harm.
@@ -161,12 +164,18 @@ pub struct Outcome {
 /// Makes a program better. Its functions are worked on apart, [`Options::jobs`] at once, so the
 /// result is the same with any number of jobs.
 pub fn optimize(program: Program, options: &Options, progress: &mut dyn FnMut(Progress)) -> Outcome {
+    let functions: Vec<FuncId> = (0..program.functions.len() as u32).map(FuncId).collect();
+    resume(&Proven::input(program), &functions, options, progress)
+}
+
+/// Makes some functions of a program better from where it stands, as when rewrites were taken back.
+pub fn resume(start: &Proven, functions: &[FuncId], options: &Options, progress: &mut dyn FnMut(Progress)) -> Outcome {
     let mut outcome = Outcome {
-        functions: Vec::with_capacity(program.functions.len()),
+        functions: Vec::with_capacity(functions.len()),
         refused: Vec::new(),
         judged: 0,
         is_partial: false,
-        proven: Proven::input(program),
+        proven: without(start, |f| functions.contains(&f)),
     };
     let add = |outcome: &mut Outcome, done: Done| {
         outcome.proven.absorb(done.proven);
@@ -175,23 +184,29 @@ pub fn optimize(program: Program, options: &Options, progress: &mut dyn FnMut(Pr
         outcome.judged += done.judged;
         outcome.is_partial |= done.is_partial;
     };
-    let input = outcome.proven.original().clone();
-    let functions = (0..input.functions.len() as u32).map(FuncId);
     if options.stop_after.is_some() {
         for f in functions {
             let applied = outcome.proven.applied().len();
             let left = Options { stop_after: options.stop_after.map(|n| n - applied.min(n)), ..options.clone() };
-            add(&mut outcome, one(&input, f, &left, progress));
+            add(&mut outcome, one(start, *f, &left, progress));
         }
         return outcome;
     }
     // The longest first, so that no thread is left with it at the end.
-    let mut order: Vec<FuncId> = functions.collect();
-    order.sort_by_key(|f| std::cmp::Reverse(input.function(*f).nodes.len()));
-    let mut results = parallel::map(&order, options.jobs, progress, &|f, progress| one(&input, *f, options, progress));
+    let mut order: Vec<FuncId> = functions.to_vec();
+    order.sort_by_key(|f| std::cmp::Reverse(start.original().function(*f).nodes.len()));
+    let mut results = parallel::map(&order, options.jobs, progress, &|f, progress| one(start, *f, options, progress));
     results.sort_by_key(|done| done.function);
     results.into_iter().for_each(|done| add(&mut outcome, done));
     outcome
+}
+
+/// The same with some functions as they are in the input.
+fn without(proven: &Proven, is_out: impl Fn(FuncId) -> bool) -> Proven {
+    let mut kept = proven.clone();
+    let changed: BTreeSet<FuncId> = proven.applied().iter().map(|a| a.rewrite.function).collect();
+    changed.into_iter().filter(|f| is_out(*f)).for_each(|f| kept.revert(f));
+    kept
 }
 
 /// What came of one function.
@@ -205,7 +220,8 @@ struct Done {
 }
 
 /// Makes one function of a program better.
-fn one(program: &Program, function: FuncId, options: &Options, progress: &mut dyn FnMut(Progress)) -> Done {
+fn one(start: &Proven, function: FuncId, options: &Options, progress: &mut dyn FnMut(Progress)) -> Done {
+    let program = start.original();
     let prover = Prover::new(program, options.prover);
     let mut quick = Prover::new(program, options.prover);
     quick.backend = Backend::Cadical { conflicts: search_conflicts(options.level) };
@@ -223,7 +239,7 @@ fn one(program: &Program, function: FuncId, options: &Options, progress: &mut dy
         is_cut_short: false,
         budget: Budget { interrupted: options.interrupted, store: options.store, ..Budget::new(0, 0) },
         given_up: HashMap::new(),
-        proven: Proven::input(program.clone()),
+        proven: without(start, |f| f != function),
     };
     run.stats.before = run.cost(function);
     let chosen = options.only.as_ref().is_none_or(|names| names.contains(&run.stats.name));
@@ -488,7 +504,8 @@ impl Run<'_> {
             }
             for rewrite in window::rewrites(&context, proposal, pass.extensions) {
                 let key = memo::key(&context, &rewrite);
-                if !self.memo.contains(key) {
+                let is_minded = self.options.avoid.contains(context.function, &rewrite);
+                if !is_minded && !self.memo.contains(key) {
                     *more.entry(shape.clone()).or_insert(0) += 1;
                     batch.push(rewrite);
                     keys.push(key);
@@ -519,7 +536,7 @@ impl Run<'_> {
         let (function, prices) = (self.proven.program().function(f), self.prices(f));
         found.retain(|rewrite| {
             let (old, new) = prices.of_edits(function, &rewrite.edits);
-            new < old
+            new < old && !self.options.avoid.contains(function, rewrite)
         });
         found
     }

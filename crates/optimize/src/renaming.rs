@@ -6,7 +6,6 @@ use crate::registers::{Role, rename};
 use crate::webs::WebId;
 use karakoram_bpf::insn::*;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 /// Which web moves from which register to which.
 #[derive(Clone)]
@@ -34,13 +33,6 @@ impl Value {
         self.webs.iter().any(|(w, _)| *w == web)
     }
 
-    /// Positions outside of which it is not needed.
-    fn extent(&self, context: &Context) -> Range<usize> {
-        let kept = self.kept.first().zip(self.kept.last()).map(|(first, last)| *first..last + 1);
-        let webs = self.webs.iter().map(|(web, _)| context.webs().extent(*web)).filter(|e| !e.is_empty());
-        webs.chain(kept).reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)).unwrap_or(0..0)
-    }
-
     /// Whether it is needed before a position.
     fn lives(&self, context: &Context, p: usize) -> bool {
         let is_here =
@@ -64,21 +56,25 @@ impl<'c, 'a> Renaming<'c, 'a> {
 
     /// Other webs that would be in `to` while `value` lives there.
     pub fn conflicts(&self, value: &Value, to: Reg) -> BTreeSet<WebId> {
-        let (facts, webs) = (self.context.facts, self.context.webs());
-        let mut others = BTreeSet::new();
-        let mut meet = |reg: Reg, web: WebId| {
-            if !value.is_part(web) && self.place(reg, web) == to {
-                others.insert(web);
-            }
-        };
-        for p in value.extent(self.context).filter(|p| value.lives(self.context, *p)) {
-            facts.live[p].iter().for_each(|r| meet(r, webs.at(p, r)));
-            if facts.flow.successors[p].iter().any(|s| value.lives(self.context, *s)) {
-                let written = self.context.writes[p].iter();
-                written.filter_map(|r| Some((r, webs.id_defined(p, r)?))).for_each(|(r, w)| meet(r, w));
-            }
+        let webs = self.context.webs();
+        let mut others: BTreeSet<WebId> = value.kept.iter().flat_map(|p| self.conflicts_at(value, *p, to)).collect();
+        for (mine, _) in &value.webs {
+            others.extend(webs.beside(*mine, to).filter(|web| !self.moves.contains_key(web)));
+            let moved = self.moves.iter().filter(|(_, (_, place))| *place == to);
+            others.extend(moved.filter(|(web, (reg, _))| webs.is_beside(*mine, **web, *reg)).map(|(web, _)| *web));
         }
+        others.retain(|web| !value.is_part(*web));
         others
+    }
+
+    /// The webs that would be in `to` where `value` is kept.
+    fn conflicts_at(&self, value: &Value, p: usize, to: Reg) -> impl Iterator<Item = WebId> {
+        let (facts, webs) = (self.context.facts, self.context.webs());
+        let goes_on = facts.flow.successors[p].iter().any(|s| value.lives(self.context, *s));
+        let written = self.context.writes[p].iter().filter(move |_| goes_on);
+        let written = written.filter_map(move |r| Some((r, webs.id_defined(p, r)?)));
+        let all = facts.live[p].iter().map(move |r| (r, webs.at(p, r))).chain(written);
+        all.filter(move |(reg, web)| self.place(*reg, *web) == to).map(|(_, web)| web)
     }
 
     /// Moves what is in the way of `value` in `to` to registers that are free; `None` when there are none.

@@ -3,8 +3,7 @@
 
 use crate::context::Context;
 use karakoram_bpf::insn::{AtomicOp, Insn, Reg};
-use std::collections::HashMap;
-use std::ops::Range;
+use std::collections::{BTreeSet, HashMap};
 
 /// One web.
 #[derive(Clone, Debug, Default)]
@@ -24,11 +23,14 @@ pub type WebId = usize;
 #[derive(Clone, Debug)]
 pub struct Webs {
     webs: HashMap<WebId, Web>,
-    defined: HashMap<(usize, Reg), WebId>,
-    used: HashMap<(usize, Reg), WebId>,
+    defined: Vec<[WebId; Reg::COUNT]>,
+    used: Vec<[WebId; Reg::COUNT]>,
     before: Vec<[WebId; Reg::COUNT]>,
-    extents: HashMap<WebId, Range<usize>>,
+    beside: HashMap<WebId, BTreeSet<(Reg, WebId)>>,
 }
+
+/// In [`Webs::defined`] and [`Webs::used`]: the register is not written or read there.
+const NONE: WebId = WebId::MAX;
 
 impl Webs {
     /// A web by its name.
@@ -48,12 +50,12 @@ impl Webs {
 
     /// The name of [`Webs::defined`].
     pub fn id_defined(&self, position: usize, reg: Reg) -> Option<WebId> {
-        self.defined.get(&(position, reg)).copied()
+        Some(self.defined[position][reg.index()]).filter(|id| *id != NONE)
     }
 
     /// The name of [`Webs::used`].
     pub fn id_used(&self, position: usize, reg: Reg) -> Option<WebId> {
-        self.used.get(&(position, reg)).copied()
+        Some(self.used[position][reg.index()]).filter(|id| *id != NONE)
     }
 
     /// The name of the web that a register belongs to before a position, when it matters there.
@@ -61,9 +63,15 @@ impl Webs {
         self.before[position][reg.index()]
     }
 
-    /// The positions between which a web lives.
-    pub fn extent(&self, id: WebId) -> Range<usize> {
-        self.extents.get(&id).cloned().unwrap_or(0..0)
+    /// Other webs that live in `reg`, or begin there, while a web lives.
+    pub fn beside(&self, id: WebId, reg: Reg) -> impl Iterator<Item = WebId> {
+        let all = self.beside.get(&id).into_iter().flat_map(move |b| b.range((reg, 0)..=(reg, WebId::MAX)));
+        all.map(|(_, web)| *web)
+    }
+
+    /// Whether a web, of `reg`, is one of those beside another.
+    pub fn is_beside(&self, id: WebId, web: WebId, reg: Reg) -> bool {
+        self.beside.get(&id).is_some_and(|b| b.contains(&(reg, web)))
     }
 
     /// Finds all webs, in one walk over blocks and edges.
@@ -73,7 +81,8 @@ impl Webs {
         // One element for each register at the entry of each block, then one for each definition.
         let entry = |block: usize, r: Reg| block * Reg::COUNT + r.index();
         sets.grow(flow.blocks.len() * Reg::COUNT);
-        let (mut defined, mut used) = (HashMap::new(), HashMap::new());
+        let mut defined = vec![[NONE; Reg::COUNT]; context.len()];
+        let mut used = defined.clone();
         let mut edges = Vec::new();
         let mut fixed = Vec::new();
         let mut before = Vec::with_capacity(context.len());
@@ -84,7 +93,7 @@ impl Webs {
                 before.push(std::array::from_fn(|r| current[r]));
                 let is_fixed = !is_renamable(insn) || context.is_patched(p);
                 for r in context.reads[p].iter() {
-                    used.insert((p, r), current[r.index()]);
+                    used[p][r.index()] = current[r.index()];
                     if is_fixed {
                         fixed.push(current[r.index()]);
                     }
@@ -99,7 +108,7 @@ impl Webs {
                         fixed.push(element);
                     }
                     current[r.index()] = element;
-                    defined.insert((p, r), element);
+                    defined[p][r.index()] = element;
                 }
             }
             for next in &flow.successors[range.end - 1] {
@@ -112,29 +121,50 @@ impl Webs {
         edges.into_iter().for_each(|(a, b)| sets.union(a, b));
         before.iter_mut().flat_map(|held: &mut [usize; Reg::COUNT]| held).for_each(|e| *e = sets.find(*e));
         let mut webs: HashMap<usize, Web> = HashMap::new();
-        for ((p, _), element) in &mut defined {
+        for (p, element) in elements(&mut defined) {
             *element = sets.find(*element);
-            webs.entry(*element).or_default().definitions.push(*p);
+            webs.entry(*element).or_default().definitions.push(p);
         }
-        for ((p, _), element) in &mut used {
+        for (p, element) in elements(&mut used) {
             *element = sets.find(*element);
-            webs.entry(*element).or_default().uses.push(*p);
+            webs.entry(*element).or_default().uses.push(p);
         }
         for element in fixed {
             webs.entry(sets.find(element)).or_default().fixed = true;
         }
-        for web in webs.values_mut() {
-            web.definitions.sort_unstable();
-            web.uses.sort_unstable();
-        }
-        let mut extents: HashMap<WebId, Range<usize>> = HashMap::new();
-        for (p, held) in before.iter().enumerate() {
-            for r in context.facts.live[p].iter() {
-                extents.entry(held[r.index()]).or_insert(p..p).end = p + 1;
+        let mut found = Webs { webs, defined, used, before, beside: HashMap::new() };
+        found.beside = found.neighbours(context);
+        found
+    }
+
+    fn neighbours(&self, context: &Context) -> HashMap<WebId, BTreeSet<(Reg, WebId)>> {
+        let facts = context.facts;
+        let mut beside: HashMap<WebId, BTreeSet<(Reg, WebId)>> = HashMap::new();
+        for p in 0..context.len() {
+            // What lives side by side changes where a block begins and where something is written.
+            let is_news = p == 0 || facts.flow.block_of[p] != facts.flow.block_of[p - 1];
+            let news = if is_news { facts.live[p] } else { context.writes[p - 1] };
+            let here = |r: Reg| (r, self.at(p, r));
+            for r in facts.live[p].iter() {
+                let mine = beside.entry(self.at(p, r)).or_default();
+                let others =
+                    if news.contains(r) { facts.live[p] } else { facts.live[p].minus(facts.live[p].minus(news)) };
+                mine.extend(others.iter().filter(|o| *o != r).map(here));
+                let goes_on = |s: &usize| facts.live[*s].contains(r) && self.at(*s, r) == self.at(p, r);
+                if facts.flow.successors[p].iter().any(goes_on) {
+                    let written = context.writes[p].iter().filter(|o| *o != r);
+                    mine.extend(written.filter_map(|o| Some((o, self.id_defined(p, o)?))));
+                }
             }
         }
-        Webs { webs, defined, used, before, extents }
+        beside
     }
+}
+
+/// Webs by position, where there are any.
+fn elements(webs: &mut [[WebId; Reg::COUNT]]) -> impl Iterator<Item = (usize, &mut WebId)> {
+    let all = webs.iter_mut().enumerate().flat_map(|(p, at)| at.iter_mut().map(move |web| (p, web)));
+    all.filter(|(_, web)| **web != NONE)
 }
 
 /// Whether the registers of an instruction are operands that can be chosen.

@@ -18,6 +18,7 @@ use karakoram_bpf::barrier::barriers;
 use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::text::{self, Format, asm};
 use karakoram_optimize::Level;
+use karakoram_optimize::avoid::Avoided;
 use karakoram_optimize::cost;
 use karakoram_optimize::pipeline::{FunctionStats, SlotWindow};
 use karakoram_optimize::search::McmcOptions;
@@ -246,6 +247,7 @@ impl Options {
             effort: self.effort,
             window: self.slot_window(input, entries)?,
             skip: self.skip_rule.iter().cloned().collect(),
+            avoid: Avoided::default(),
             only,
             stop_after: None,
             prover: ProverOptions {

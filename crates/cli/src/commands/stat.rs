@@ -269,7 +269,7 @@ fn row(input: &Input, entry: FuncId, kernel: Option<&Kernel>) -> Row {
             values.insert("peak_states".into(), statistics.peak_states.into());
             values.insert("duration".into(), statistics.verification_time_us.into());
         }
-        Some(Err(Refused::Rejected(why))) => {
+        Some(Err(Refused::Rejected { why, .. })) => {
             values.insert("verdict".into(), "failure".into());
             note = Some(why);
         }

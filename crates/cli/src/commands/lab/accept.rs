@@ -175,7 +175,7 @@ fn read(path: &Path) -> Result<Object, Failure> {
 fn state(kernel: &Kernel, object: &Object, entry: karakoram_bpf::insn::FuncId) -> State {
     match kernel.load_object(object, entry) {
         Ok(_) => State::Loads,
-        Err(Refused::Rejected(why)) => State::Rejected(why),
+        Err(Refused::Rejected { why, .. }) => State::Rejected(why),
         Err(Refused::Unchecked(why)) => State::Unchecked(why),
     }
 }

@@ -1,16 +1,20 @@
 //! What the kernel says of the result, and what is done about it.
 
 use super::{Goal, Work};
+use crate::engine::{self, Settings};
 use crate::failure::Failure;
 use crate::figures::Figures;
 use crate::input::reachable;
+use crate::interrupt;
 use crate::judge::{self, Kernel, Loaded, Refused, Runs};
 use crate::report::Verdict;
-use crate::takeback::{Ledger, TakenBack};
+use crate::takeback::{Ledger, Opinion, TakenBack};
 use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::program::Program;
 use karakoram_elf::Object;
+use karakoram_optimize::avoid::Avoided;
 use karakoram_proof::apply::Proven;
+use std::collections::BTreeMap;
 
 /// How much more work the verifier may have, unless it is said, in percent.
 const DEFAULT_GROWTH: u32 = 10;
@@ -25,39 +29,94 @@ pub(super) struct Judgement {
     pub verdict: Verdict,
     /// Why the result cannot stay as it is.
     pub objection: Option<String>,
+    /// Instructions that the verifier processed until it rejected the result.
+    pub wasted_insns: u64,
     pub notes: Vec<String>,
 }
 
+/// Times that work goes on after something was taken back from a program.
+const MOST_RESUMPTIONS: usize = 4;
+
+/// Instructions that the verifier may process for a program that is worked on again: longer ones ask
+/// too much of a user's patience.
+const MOST_VERIFIED_AGAIN: u64 = 100_000;
+
+/// What was taken back from a program so far.
+#[derive(Default)]
+struct Objections {
+    first: Option<String>,
+    rules: BTreeMap<String, usize>,
+    taken: usize,
+    avoid: Avoided,
+    resumptions: usize,
+}
+
+impl Objections {
+    fn add(&mut self, objection: &str, taken: &TakenBack) {
+        self.first.get_or_insert_with(|| objection.to_string());
+        taken.rules.iter().for_each(|(rule, times)| *self.rules.entry(rule.clone()).or_default() += times);
+        self.taken += taken.rewrites.0 - taken.rewrites.1;
+        self.avoid.extend(&taken.minded);
+    }
+
+    /// What was taken back, and why.
+    fn describe(&self) -> Option<String> {
+        let objection = self.first.as_ref()?;
+        let rules: Vec<String> = self.rules.iter().map(|(rule, times)| format!("{rule} x{times}")).collect();
+        Some(format!("{} rewrites were taken back ({}): {objection}", self.taken, rules.join(", ")))
+    }
+}
+
 impl Work<'_> {
-    /// Judges every program, and takes back what a judge objects to until none does.
+    /// Judges every program, and takes back what a judge objects to until none does. What can be done
+    /// without the rewrites that were minded is tried then.
     pub(super) fn judge_all(
         &self,
         kernel: Option<&Kernel>,
         ledger: &mut Ledger,
         notes: &mut [Vec<String>],
     ) -> Result<Vec<Judgement>, Failure> {
+        let mut objections: Vec<Objections> = self.entries.iter().map(|_| Objections::default()).collect();
         'again: loop {
             let mut judgements = Vec::new();
             let object = self.rewritten(ledger.proven())?;
-            for (place, &entry) in self.entries.iter().enumerate() {
+            for (&entry, objected) in self.entries.iter().zip(&mut objections) {
                 let judgement = self.judge(kernel, ledger.proven().program(), object.as_ref(), entry, None);
                 if let Some(objection) = &judgement.objection {
                     let taken = self.take_back(kernel, ledger, entry, &judgement.before);
-                    notes[place].push(describe(&taken, objection));
+                    objected.add(objection, &taken);
+                    if !taken.is_rough && is_worth_another_try(&judgement, objected) {
+                        self.go_on(ledger, entry, objected);
+                    }
                     continue 'again;
                 }
                 judgements.push(judgement);
             }
+            notes.iter_mut().zip(&objections).for_each(|(notes, objected)| notes.extend(objected.describe()));
             return Ok(judgements);
         }
     }
 
     fn take_back(&self, kernel: Option<&Kernel>, ledger: &mut Ledger, entry: FuncId, before: &Figures) -> TakenBack {
-        let mut accepts = |proven: &Proven| {
-            let Ok(object) = self.rewritten(proven) else { return false };
-            self.judge(kernel, proven.program(), object.as_ref(), entry, Some(before)).objection.is_none()
+        let mut judge = |proven: &Proven| {
+            let Ok(object) = self.rewritten(proven) else { return Opinion { accepts: false, work: 0 } };
+            let judgement = self.judge(kernel, proven.program(), object.as_ref(), entry, Some(before));
+            let work = judgement.after.verified_insns.unwrap_or(judgement.wasted_insns);
+            Opinion { accepts: judgement.objection.is_none(), work }
         };
-        ledger.take_back(entry, &mut accepts)
+        ledger.take_back(entry, &mut judge)
+    }
+
+    /// Optimizes a program further, from where it stands and away from what is minded.
+    fn go_on(&self, ledger: &mut Ledger, entry: FuncId, objected: &mut Objections) {
+        objected.resumptions += 1;
+        let functions = reachable(self.input.program(), entry);
+        let settings = Settings { avoid: objected.avoid.clone(), ..self.settings.clone() };
+        let outcome = engine::resume(ledger.proven(), &functions, &settings);
+        let Some(object) = self.input.object() else { return ledger.replace(outcome.proven) };
+        if object.write(&outcome.proven).is_ok() {
+            ledger.replace(outcome.proven);
+        }
     }
 
     /// The object with that program, as a loader will read it.
@@ -83,6 +142,7 @@ impl Work<'_> {
             after: Figures::of(program, entry),
             verdict: Verdict::Unchecked,
             objection: None,
+            wasted_insns: 0,
             notes: Vec::new(),
         };
         let Some(kernel) = kernel else { return judgement };
@@ -92,6 +152,9 @@ impl Work<'_> {
             None => Err(Refused::Unchecked("it is not the first function".into())),
         };
         let after = load(program, object);
+        if let Err(Refused::Rejected { verified, .. }) = &after {
+            judgement.wasted_insns = *verified;
+        }
         if let Some(before) = before {
             judgement.before = before.clone();
             judgement.objection = match &after {
@@ -124,7 +187,7 @@ impl Work<'_> {
                 judgement.objection = judgement.objection.or(growth);
             }
             (Ok(_), Err(why)) => judgement.objection = Some(why.reason().to_string()),
-            (Err(Refused::Rejected(why)), Err(_)) => {
+            (Err(Refused::Rejected { why, .. }), Err(_)) => {
                 judgement.verdict = Verdict::Rejected;
                 judgement.notes.push(format!("the kernel rejects the input already: {why}"));
             }
@@ -179,11 +242,10 @@ fn most_verified(before: u64, percent: u32) -> u64 {
     before + (before.saturating_mul(percent as u64) / 100).max(slack)
 }
 
-/// What was taken back, and why.
-fn describe(taken: &TakenBack, objection: &str) -> String {
-    let rules: Vec<String> = taken.rules.iter().map(|(rule, times)| format!("{rule} x{times}")).collect();
-    let (before, after) = taken.rewrites;
-    format!("{} of {before} rewrites were taken back ({}): {objection}", before - after, rules.join(", "))
+fn is_worth_another_try(judgement: &Judgement, objected: &Objections) -> bool {
+    let verified = [judgement.before.verified_insns, judgement.after.verified_insns].into_iter().flatten().max();
+    let verified = verified.unwrap_or(0).max(judgement.wasted_insns);
+    objected.resumptions < MOST_RESUMPTIONS && verified <= MOST_VERIFIED_AGAIN && !interrupt::is_asked()
 }
 
 #[cfg(test)]
@@ -199,7 +261,11 @@ mod tests {
 
     #[test]
     fn what_was_taken_back_is_named() {
-        let taken = TakenBack { rules: [("dead/store".to_string(), 2)].into(), rewrites: (40, 35) };
-        assert_eq!(describe(&taken, "no"), "5 of 40 rewrites were taken back (dead/store x2): no");
+        let mut objections = Objections::default();
+        assert_eq!(objections.describe(), None);
+        let rules: BTreeMap<String, usize> = [("dead/store".to_string(), 2)].into();
+        objections.add("no", &TakenBack { rules: rules.clone(), rewrites: (40, 35), ..TakenBack::default() });
+        objections.add("also not", &TakenBack { rules, rewrites: (37, 35), ..TakenBack::default() });
+        assert_eq!(objections.describe().unwrap(), "7 rewrites were taken back (dead/store x4): no");
     }
 }
