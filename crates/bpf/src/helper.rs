@@ -11,6 +11,8 @@ pub enum Arg {
     /// A number, or a pointer that is only compared or handed on, never followed into memory that
     /// the program can reach.
     Plain,
+    /// A number of which the kernel's function takes the low half: it declares `u32`, `int` or less.
+    Word,
     /// The context.
     Context,
     /// A map.

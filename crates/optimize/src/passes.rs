@@ -19,6 +19,7 @@ mod dead;
 mod deletion;
 mod exchange;
 mod exits;
+mod extensions;
 mod hoist;
 mod joins;
 mod jumps;
@@ -124,6 +125,7 @@ pub const ALL: &[Pass] = &[
     pass("clear_bits", Level::O2, Stage::SECOND, 0, clear_bits::propose),
     pass("share", Level::O2, Stage::SECOND, 0, share::propose),
     pass("hoist", Level::O2, Stage::SECOND, 0, hoist::propose),
+    pass("extensions", Level::O2, Stage::SECOND, 0, extensions::propose),
     pass("exits", Level::O2, Stage::SECOND, 0, exits::propose),
     pass("returns", Level::O2, Stage::SECOND, 0, returns::propose),
     pass("switch", Level::O2, Stage::SECOND, 0, switch::propose),

@@ -45,6 +45,8 @@ pub struct CallModel {
     pub reads: RegSet,
     /// Those of them that the callee may not have; they need not hold anything.
     pub optional: RegSet,
+    /// Of those, the ones of which only the low half counts.
+    pub words: RegSet,
     /// Memory behind arguments.
     pub accesses: Vec<Access>,
     /// Other packet bytes.
@@ -104,6 +106,7 @@ impl CallModel {
         CallModel {
             reads,
             optional: reads,
+            words: RegSet::EMPTY,
             accesses: reads.iter().map(|reg| Access { reg, bytes: None, mode: Mode::ReadWrite }).collect(),
             packet: Effect::Moves,
             shared: Effect::Writes,
@@ -160,9 +163,12 @@ impl CallModel {
                 known(register(n as usize)).value.and_then(|v| u32::try_from(v).ok()).filter(|v| *v <= 1 << 16)
             }
         };
+        let arguments =
+            |kind| (0..contract.args.len()).filter(|i| contract.args[*i] == kind).map(register).collect::<RegSet>();
         let mut model = CallModel {
             reads: RegSet::arguments(contract.args.len()),
-            optional: (0..contract.args.len()).filter(|i| contract.args[*i] == Arg::Optional).map(register).collect(),
+            optional: arguments(Arg::Optional),
+            words: arguments(Arg::Word),
             accesses: Vec::new(),
             packet: contract.packet.into(),
             shared: if takes_foreign { Effect::Writes } else { contract.shared.into() },
@@ -187,7 +193,7 @@ impl CallModel {
             let reg = register(i);
             let access = |bytes, mode| Access { reg, bytes, mode };
             match arg {
-                Arg::Plain | Arg::Context | Arg::Map => {}
+                Arg::Plain | Arg::Word | Arg::Context | Arg::Map => {}
                 Arg::Key => model.accesses.push(access(definition.map(|d| d.key_size), Mode::Read)),
                 Arg::Value => model.accesses.push(access(definition.map(|d| d.value_size), Mode::Read)),
                 Arg::Read(n) | Arg::Gather(n) => model.accesses.push(access(bytes(*n), Mode::Read)),

@@ -930,6 +930,7 @@ impl Executor<'_, '_, '_> {
         let mut arguments = Vec::new();
         for r in model.reads.iter() {
             match self.run.regs[r.index()] {
+                Some(t) if model.words.contains(r) => arguments.push(self.symbols.terms.extract(31, 0, t)),
                 Some(t) => arguments.push(t),
                 None if model.optional.contains(r) => arguments.push(self.symbols.terms.constant(64, 0xdead)),
                 None => return Err(Refusal::ReadsDead(format!("{r} at a call"))),

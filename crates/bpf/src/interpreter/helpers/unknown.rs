@@ -71,6 +71,7 @@ fn describe(m: &Machine, arg: Arg, args: &[Arg], arguments: [u64; 5], value: u64
         // What need not be there may hold anything.
         Arg::Context | Arg::Optional => Ok(None),
         Arg::Plain | Arg::Opaque => Ok(Some(m.argument(value))),
+        Arg::Word => Ok(Some(Argument::Number(value as u32 as u64))),
         Arg::Map => Ok(Some(Argument::Number(m.map_argument(value)? as u64))),
         Arg::Key => read(map()?.key_size as usize),
         Arg::Value => read(map()?.value_size as usize),
