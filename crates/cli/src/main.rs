@@ -18,6 +18,7 @@ mod latencies;
 mod output;
 mod packets;
 mod pcap;
+mod progress;
 mod replay;
 mod report;
 mod scenario;

@@ -2,54 +2,19 @@
 //!
 //! Times of two versions come in pairs, one for each round, so whatever slows a round down slows both
 //! down. A ratio is the median of the pairs' ratios; ratios of several inputs are combined by their
-//! geometric mean. The interval comes from drawing rounds with replacement and doing the same again
-//! (percentile bootstrap: Efron and Tibshirani, An Introduction to the Bootstrap, chapter 13).
+//! geometric mean. The interval comes from drawing rounds with replacement and doing the same again.
 
+use crate::bootstrap::{Estimate, estimate};
 use crate::random::Random;
 use crate::statistics::median;
 
-/// Draws for one interval.
-const DRAWS: usize = 2_000;
-
-/// A ratio with the interval that 95 % of the draws are in.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Ratio {
-    /// The ratio.
-    pub ratio: f64,
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-}
-
-impl Ratio {
-    /// Half of the interval's width.
-    pub fn plus_minus(&self) -> f64 {
-        (self.high - self.low) / 2.0
-    }
-
-    /// Whether the interval leaves open which one is faster.
-    pub fn is_open(&self) -> bool {
-        self.low <= 1.0 && 1.0 <= self.high
-    }
-}
-
 /// How often `slow` takes the time of `fast`; both hold one list for each input with one time for each
 /// round, all of one length that is not 0.
-pub fn ratio(slow: &[&[f64]], fast: &[&[f64]], random: &mut Random) -> Ratio {
+pub fn ratio(slow: &[&[f64]], fast: &[&[f64]], random: &mut Random) -> Estimate {
     let logs: Vec<Vec<f64>> =
         slow.iter().zip(fast).map(|(s, f)| s.iter().zip(f.iter()).map(|(s, f)| (s / f).ln()).collect()).collect();
     let rounds = logs.iter().map(Vec::len).min().unwrap_or(0);
-    let all: Vec<usize> = (0..rounds).collect();
-    let mut draws: Vec<f64> = (0..DRAWS)
-        .map(|_| {
-            let drawn: Vec<usize> = all.iter().map(|_| random.below(rounds as u64) as usize).collect();
-            combined(&logs, &drawn)
-        })
-        .collect();
-    draws.sort_by(f64::total_cmp);
-    let at = |share: f64| draws[((DRAWS - 1) as f64 * share).round() as usize].exp();
-    Ratio { ratio: combined(&logs, &all).exp(), low: at(0.025), high: at(0.975) }
+    estimate(rounds, &|drawn| combined(&logs, drawn), random).map(f64::exp)
 }
 
 /// Mean over inputs of the median over those rounds.
@@ -78,14 +43,14 @@ mod tests {
         let (a, b, c) = (times(100.0, &mut random), times(80.0, &mut random), times(100.0, &mut random));
         let found = ratio(&[&a], &[&b], &mut random);
         assert!(found.low <= 1.25 && 1.25 <= found.high && found.plus_minus() < 0.03, "{found:?}");
-        assert!(!found.is_open());
-        assert!(ratio(&[&a], &[&c], &mut random).is_open());
+        assert!(!found.holds(1.0));
+        assert!(ratio(&[&a], &[&c], &mut random).holds(1.0));
     }
 
     #[test]
     fn several_inputs_are_combined_by_the_geometric_mean() {
         let mut random = Random::new(1);
         let found = ratio(&[&[2.0, 2.0], &[8.0, 8.0]], &[&[1.0, 1.0], &[1.0, 1.0]], &mut random);
-        assert!((found.ratio - 4.0).abs() < 1e-9 && (found.low - 4.0).abs() < 1e-9);
+        assert!((found.value - 4.0).abs() < 1e-9 && (found.low - 4.0).abs() < 1e-9);
     }
 }

@@ -8,6 +8,7 @@
 //! and for each variant those that differ; they arrive merged, as one [`Parameters`]. The variant that
 //! is the baseline is made twice, from the same parameters: the second is the A/A control.
 
+mod counted;
 mod parameters;
 mod samples;
 

@@ -8,8 +8,9 @@ use crate::output;
 use crate::scenario::Scenario;
 use crate::table;
 use crate::timing::{self, Plan, Times, Way};
+use karakoram_lab::bootstrap::Estimate;
 use karakoram_lab::random::Random;
-use karakoram_lab::ratio::{Ratio, ratio};
+use karakoram_lab::ratio::ratio;
 use karakoram_lab::statistics::median;
 use serde_json::{Value, json};
 
@@ -65,8 +66,8 @@ struct Line {
     way: Way,
     a_ns: f64,
     b_ns: f64,
-    speedup: Ratio,
-    control: Ratio,
+    speedup: Estimate,
+    control: Estimate,
 }
 
 impl Options {
@@ -99,7 +100,7 @@ impl Options {
         Ok(Answer::Yes)
     }
 
-    fn to_text(&self, lines: &[Line], speedup: Ratio, control: Ratio) -> String {
+    fn to_text(&self, lines: &[Line], speedup: Estimate, control: Estimate) -> String {
         let header = ["run", "A ns", "B ns", "speed-up", "A against itself", "timed"];
         let row = |l: &Line| {
             let way = if l.way == Way::Batch { "in batches" } else { "one by one" };
@@ -119,19 +120,18 @@ impl Options {
         out
     }
 
-    fn verdict(&self, speedup: Ratio) -> String {
+    fn verdict(&self, speedup: Estimate) -> String {
         let (a, b) = (&self.first, &self.second);
-        if speedup.is_open() {
+        if speedup.holds(1.0) {
             return format!("no difference between {b} and {a} was measured: {}", interval(speedup));
         }
-        if speedup.ratio > 1.0 {
+        if speedup.value > 1.0 {
             return format!("{b} is {} faster than {a}", interval(speedup));
         }
-        let turned = Ratio { ratio: 1.0 / speedup.ratio, low: 1.0 / speedup.high, high: 1.0 / speedup.low };
-        format!("{b} is {} slower than {a}", interval(turned))
+        format!("{b} is {} slower than {a}", interval(speedup.inverse()))
     }
 
-    fn to_json(&self, program: &str, times: &[Times], lines: &[Line], speedup: Ratio, control: Ratio) -> Value {
+    fn to_json(&self, program: &str, times: &[Times], lines: &[Line], speedup: Estimate, control: Estimate) -> Value {
         let run = |(times, line): (&Times, &Line)| {
             json!({
                 "name": line.name, "timed": line.way, "a_ns": line.a_ns, "b_ns": line.b_ns,
@@ -162,13 +162,13 @@ fn line(times: &Times, random: &mut Random) -> Line {
     }
 }
 
-fn to_json(ratio: Ratio) -> Value {
-    json!({ "ratio": ratio.ratio, "low": ratio.low, "high": ratio.high })
+fn to_json(ratio: Estimate) -> Value {
+    json!({ "ratio": ratio.value, "low": ratio.low, "high": ratio.high })
 }
 
 /// `1.07x ± 0.01`
-fn interval(ratio: Ratio) -> String {
-    format!("{:.3}x ± {:.3}", ratio.ratio, ratio.plus_minus())
+fn interval(ratio: Estimate) -> String {
+    format!("{:.3}x ± {:.3}", ratio.value, ratio.plus_minus())
 }
 
 #[cfg(test)]
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn the_verdict_says_which_is_faster() {
         let options = Alone::parse_from(["bench", "a.o", "b.o", "--input", "hex:00"]).options;
-        let verdict = |ratio, low, high| options.verdict(Ratio { ratio, low, high });
+        let verdict = |ratio, low, high| options.verdict(Estimate { value: ratio, low, high });
         assert_eq!(verdict(1.07, 1.06, 1.08), "b.o is 1.070x ± 0.010 faster than a.o");
         assert_eq!(verdict(0.8, 0.8, 0.8), "b.o is 1.250x ± 0.000 slower than a.o");
         assert!(verdict(1.0, 0.99, 1.02).starts_with("no difference"));

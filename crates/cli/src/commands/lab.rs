@@ -3,9 +3,13 @@
 mod accept;
 mod calibrate;
 mod count;
+mod experiments;
 mod guest;
+mod list;
 mod machine;
 mod predict;
+mod report;
+mod run;
 
 use crate::arguments::Common;
 use crate::failure::{Answer, Failure};
@@ -28,8 +32,14 @@ enum Command {
     Count(count::Options),
     /// Run a command in a virtual machine with another kernel
     Guest(guest::Options),
+    /// Say which experiments there are
+    List(list::Options),
     /// Say what the model of --goal latency expects a run to take
     Predict(predict::Options),
+    /// Make tables, figures and verdicts of what runs left
+    Report(report::Options),
+    /// Run experiments: published tables and figures, again, on this machine
+    Run(run::Options),
 }
 
 impl Options {
@@ -41,6 +51,9 @@ impl Options {
             Command::Count(options) => options.run(common),
             Command::Predict(options) => options.run(common),
             Command::Guest(options) => options.run(common),
+            Command::List(options) => options.run(common),
+            Command::Report(options) => options.run(common),
+            Command::Run(options) => options.run(common),
         }
     }
 }

@@ -1,7 +1,10 @@
 //! What trials measure: named numbers, or histograms of many.
 
+use super::counted;
 use crate::statistics::{mean, quantile};
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// Significant decimal digits that histograms keep.
 const DIGITS: u8 = 3;
@@ -12,39 +15,40 @@ pub fn histogram() -> Histogram<u64> {
 }
 
 /// A quantity that a trial measured.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Samples {
     /// What it is: `rtt`, `rate`, `reach.tc`.
     pub name: String,
     /// Its unit: `ns`, `packets/s`, `bit/s`.
-    pub unit: &'static str,
+    pub unit: Cow<'static, str>,
     /// The numbers.
     pub values: Values,
 }
 
 /// Numbers.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Values {
     /// Each one, in the order they were measured; often only one.
     List(Vec<f64>),
     /// How often each occurred.
-    Histogram(Box<Histogram<u64>>),
+    Histogram(#[serde(with = "counted")] Box<Histogram<u64>>),
 }
 
 impl Samples {
     /// One number.
-    pub fn one(name: impl Into<String>, unit: &'static str, value: f64) -> Samples {
-        Samples { name: name.into(), unit, values: Values::List(vec![value]) }
+    pub fn one(name: impl Into<String>, unit: impl Into<Cow<'static, str>>, value: f64) -> Samples {
+        Samples { name: name.into(), unit: unit.into(), values: Values::List(vec![value]) }
     }
 
     /// Several.
-    pub fn list(name: impl Into<String>, unit: &'static str, values: Vec<f64>) -> Samples {
-        Samples { name: name.into(), unit, values: Values::List(values) }
+    pub fn list(name: impl Into<String>, unit: impl Into<Cow<'static, str>>, values: Vec<f64>) -> Samples {
+        Samples { name: name.into(), unit: unit.into(), values: Values::List(values) }
     }
 
     /// Very many.
-    pub fn many(name: impl Into<String>, unit: &'static str, histogram: Histogram<u64>) -> Samples {
-        Samples { name: name.into(), unit, values: Values::Histogram(Box::new(histogram)) }
+    pub fn many(name: impl Into<String>, unit: impl Into<Cow<'static, str>>, histogram: Histogram<u64>) -> Samples {
+        Samples { name: name.into(), unit: unit.into(), values: Values::Histogram(Box::new(histogram)) }
     }
 
     /// How many there are.
@@ -97,7 +101,7 @@ impl Statistic {
 }
 
 /// One quantity over another.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Curve {
     /// What it shows: `received over offered`.
     pub name: String,
@@ -126,6 +130,8 @@ mod tests {
                 assert!((got - expected).abs() <= 0.51, "{text}: {got}");
             }
         }
+        let text = serde_json::to_string(&many).unwrap();
+        assert_eq!(serde_json::from_str::<Samples>(&text).unwrap(), many);
         assert_eq!(Statistic::parse("p101"), None);
         assert_eq!(Samples::list("a", "ns", vec![]).reduce(Statistic::Mean), None);
     }

@@ -10,10 +10,11 @@ use crate::output::{self, Artefact};
 use crate::table;
 use karakoram_kernel::running;
 use karakoram_lab::calibrate::{Plan, Price, calibrate};
+use karakoram_lab::environment;
 use karakoram_lab::guest::Job;
 use karakoram_optimize::cost::{Latencies, Parameter, Provenance};
 use std::collections::BTreeMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -86,9 +87,9 @@ impl Options {
         }
         let method = if self.is_counting { "instructions, QEMU -icount shift=0" } else { "slopes of test runs" };
         let provenance = Provenance {
-            cpu: cpu().unwrap_or_else(|| "unknown".to_string()),
+            cpu: environment::processor().unwrap_or_else(|| "unknown".to_string()),
             kernel: running::release(),
-            date: today(),
+            date: environment::today(),
             method: format!("{method}, {} rounds", plan.rounds),
         };
         Latencies { provenance, cost: with_defaults(&prices) }.checked().map_err(|e| {
@@ -129,35 +130,6 @@ fn with_defaults(prices: &BTreeMap<String, Price>) -> BTreeMap<String, Parameter
     all
 }
 
-fn cpu() -> Option<String> {
-    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
-    let field = |name: &str| {
-        let line = text.lines().find(|l| l.split(':').next().is_some_and(|key| key.trim() == name))?;
-        Some(line.split_once(':')?.1.trim().to_string())
-    };
-    let numbers = field("cpu family").zip(field("model"));
-    let numbers = numbers.map_or(String::new(), |(family, model)| format!(", family {family} model {model}"));
-    Some(format!("{}{numbers}", field("model name")?))
-}
-
-/// The day, in UTC.
-fn today() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    date_of_day(seconds / 86_400)
-}
-
-/// The date of a day counted from 1970-01-01 (Gregorian calendar; years counted from March).
-fn date_of_day(day: u64) -> String {
-    let day = day + 719_468;
-    let (era, of_era) = (day / 146_097, day % 146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let of_month = of_year - (153 * month + 2) / 5 + 1;
-    let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    format!("{:04}-{month:02}-{of_month:02}", year + era * 400 + later)
-}
-
 fn to_text(model: &Latencies) -> String {
     let number = |n: f64| format!("{n:.2}");
     let row = |(name, p): (&String, &Parameter)| {
@@ -173,13 +145,6 @@ fn to_text(model: &Latencies) -> String {
 mod tests {
     use super::*;
     use karakoram_optimize::cost::Class;
-
-    #[test]
-    fn days() {
-        assert_eq!(date_of_day(0), "1970-01-01");
-        assert_eq!(date_of_day(11_016), "2000-02-29");
-        assert_eq!(date_of_day(20_778), "2026-11-21");
-    }
 
     #[test]
     fn every_class_is_measured_or_follows() {

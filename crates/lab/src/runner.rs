@@ -1,0 +1,186 @@
+//! Runs an experiment: rounds in which every variant is measured once, in random order, and the
+//! baseline twice, so that each round also says what the machine does by itself.
+
+use crate::analysis;
+use crate::disturbance::Watch;
+use crate::environment;
+use crate::error::LabError;
+use crate::experiment::{Experiment, Variant};
+use crate::random::Random;
+use crate::results::{Results, SCHEMA, TrialRecord};
+use crate::trial::{Kind, Request, Trial, Workshop};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// How often a trial that came to nothing is made again in its round.
+const AGAIN: usize = 1;
+/// More disturbed trials than this share, and the run is marked.
+const DISTURBED: f64 = 0.1;
+
+/// How an experiment is run.
+pub struct Order<'a> {
+    /// The experiment.
+    pub experiment: &'a Experiment,
+    /// In its quick form.
+    pub is_quick: bool,
+    /// Seed of all that is random.
+    pub seed: u64,
+    /// Where programs are.
+    pub workshop: &'a Workshop<'a>,
+    /// What spoke against measuring from the start.
+    pub contamination: Vec<String>,
+    /// Asked between and during trials.
+    pub is_interrupted: &'a dyn Fn() -> bool,
+    /// Told before each trial.
+    pub progress: &'a dyn Fn(&Progress),
+}
+
+/// Where a run is.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Progress {
+    /// The variant that comes next.
+    pub variant: String,
+    /// Its round, from 1; 0 and below warm up.
+    pub round: i64,
+    /// Rounds there are at most.
+    pub rounds: usize,
+    /// Trials done, and trials at most.
+    pub trials: (usize, usize),
+}
+
+/// A variant, ready to be measured.
+struct Ready {
+    name: String,
+    is_control: bool,
+    trial: Box<dyn Trial>,
+}
+
+/// Runs it. What this machine cannot do is part of the results, not an error.
+pub fn run(kind: &dyn Kind, order: &Order) -> Result<Results, LabError> {
+    let started = Instant::now();
+    let variants = order.experiment.plan(order.is_quick);
+    let mut results = Results {
+        schema: SCHEMA.to_string(),
+        experiment: order.experiment.name.clone(),
+        definition: order.experiment.text.clone(),
+        is_quick: order.is_quick,
+        seed: order.seed,
+        seconds: 0.0,
+        contamination: order.contamination.clone(),
+        unavailable: BTreeMap::new(),
+        environment: environment::record(),
+        trials: Vec::new(),
+    };
+    let mut ready = prepare(kind, order, &variants, &mut results)?;
+    rounds(order, &mut ready, &mut results)?;
+    let counted: Vec<&TrialRecord> = results.trials.iter().filter(|t| t.counts()).collect();
+    results.contamination.extend(contamination(&counted));
+    results.seconds = started.elapsed().as_secs_f64();
+    Ok(results)
+}
+
+fn prepare(
+    kind: &dyn Kind,
+    order: &Order,
+    variants: &[Variant],
+    results: &mut Results,
+) -> Result<Vec<Ready>, LabError> {
+    let mut ready = Vec::new();
+    let machine = kind.check_machine();
+    for (place, variant) in variants.iter().enumerate() {
+        for is_control in if place == 0 { &[false, true][..] } else { &[false] } {
+            if (order.is_interrupted)() {
+                return Err(LabError::Interrupted);
+            }
+            let made = machine.clone().and_then(|()| kind.prepare(&variant.parameters, order.workshop));
+            match made {
+                Ok(trial) => ready.push(Ready { name: variant.name.clone(), is_control: *is_control, trial }),
+                Err(LabError::Machine(what, _)) => drop(results.unavailable.insert(variant.name.clone(), what)),
+                Err(LabError::Request(what)) => {
+                    let name = &order.experiment.name;
+                    return Err(LabError::Request(format!("experiment {name}, variant {}: {what}", variant.name)));
+                }
+                Err(LabError::Interrupted) => return Err(LabError::Interrupted),
+            }
+        }
+    }
+    Ok(ready)
+}
+
+fn rounds(order: &Order, ready: &mut Vec<Ready>, results: &mut Results) -> Result<(), LabError> {
+    let rounds = order.experiment.rounds(order.is_quick);
+    let warm_up = order.experiment.definition.warm_up;
+    let mut random = Random::new(order.seed);
+    let mut done = 0;
+    for round in -(warm_up as i64)..rounds.most as i64 {
+        if round >= rounds.least as i64 && rounds.target > 0.0 && analysis::is_precise(results, rounds.target)? {
+            break;
+        }
+        let mut places: Vec<usize> = (0..ready.len()).collect();
+        random.shuffle(&mut places);
+        let mut broken = Vec::new();
+        for place in places {
+            let all = (rounds.most + warm_up) * ready.len();
+            let variant = ready[place].name.clone();
+            (order.progress)(&Progress { variant, round: round + 1, rounds: rounds.most, trials: (done, all) });
+            if let Some(why) = one(order, &mut ready[place], round, &mut random, results)? {
+                results.unavailable.insert(ready[place].name.clone(), why);
+                broken.push(ready[place].name.clone());
+            }
+            done += 1;
+        }
+        ready.retain(|r| !broken.contains(&r.name));
+    }
+    Ok(())
+}
+
+/// One variant in one round; says why, when this machine turns out not to be able to.
+fn one(
+    order: &Order,
+    ready: &mut Ready,
+    round: i64,
+    random: &mut Random,
+    results: &mut Results,
+) -> Result<Option<String>, LabError> {
+    for _ in 0..=AGAIN {
+        if (order.is_interrupted)() {
+            return Err(LabError::Interrupted);
+        }
+        let seed = random.number();
+        let (watch, started) = (Watch::start(), Instant::now());
+        let outcome = match ready.trial.run(&Request { seed, is_interrupted: order.is_interrupted }) {
+            Ok(outcome) => outcome,
+            Err(LabError::Machine(what, _)) => return Ok(Some(what)),
+            Err(other) => return Err(other),
+        };
+        let seconds = started.elapsed().as_secs_f64();
+        let found = watch.finish();
+        let is_void = outcome.void.is_some();
+        results.trials.push(TrialRecord {
+            variant: ready.name.clone(),
+            is_control: ready.is_control,
+            round,
+            seed,
+            seconds,
+            void: outcome.void,
+            others: found.others,
+            stolen: found.stolen,
+            samples: outcome.samples,
+            curves: outcome.curves,
+            notes: outcome.notes,
+        });
+        if !is_void {
+            break;
+        }
+    }
+    Ok(None)
+}
+
+/// What others did during the trials that count.
+fn contamination(trials: &[&TrialRecord]) -> Option<String> {
+    let is_disturbed =
+        |t: &&&TrialRecord| t.others > crate::disturbance::OTHERS || t.stolen > crate::disturbance::STOLEN;
+    let disturbed = trials.iter().filter(is_disturbed).count();
+    let is_much = disturbed as f64 > DISTURBED * trials.len() as f64;
+    is_much.then(|| format!("others used the machine during {disturbed} of {} trials", trials.len()))
+}
