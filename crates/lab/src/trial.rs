@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// A kind of trial: a way to measure.
-pub trait Kind: Sync {
+pub trait Kind {
     /// Its name in `experiment.toml`.
     fn name(&self) -> &'static str;
 

@@ -1,0 +1,1 @@
+kara lab list --experiments cli/experiments && kara lab list --experiments cli/experiments --json

@@ -1,0 +1,1 @@
+mkdir r && kara lab report r

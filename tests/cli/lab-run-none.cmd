@@ -1,0 +1,1 @@
+kara lab run nothing --experiments cli/experiments
