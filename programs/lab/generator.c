@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 /* Sends frames at chosen times. Run on live frames: each run is one frame, which is sent when its time
  * has come and dropped, to be offered again, when not. Frames are meant to go out at times that do not
- * depend on what happened to earlier ones (open loop), and carry those times. */
+ * depend on what happened to earlier ones (open loop), and carry those times. When the generator itself was
+ * held up, what it missed is left out and counted: a burst would only measure the generator. */
 #include "packet.h"
 
 #define GAPS 65536
@@ -9,21 +10,23 @@
 #define LATENESS_BUCKETS 64
 
 struct config {
-	__u64 start_ns;
-	__u64 stop_ns;
+	__u64 duration_ns;
+	__u64 lead_ns; /* from the first run to the first frame: the kernel's pages get warm */
 	__u64 gap; /* mean time between frames, in ns << 16; 0 is as fast as possible */
 	__u32 flow_mask; /* how many entries of `flows` are in use, less one */
 	__u32 random_gaps;
 	__u32 work;
-	__u32 pad;
+	__u32 most_late_ns; /* frames later than that are left out, instead of sent in a burst */
 	__u8 header[sizeof(struct frame) - sizeof(struct stamp)];
 };
 
 struct state {
-	__u64 next; /* time of the next frame after start_ns, in ns << 16 */
+	__u64 start_ns; /* time of the first frame */
+	__u64 next; /* time of the next frame after that, in ns << 16 */
 	__u64 sent;
 	__u64 early;
 	__u64 last_ns;
+	__u64 missed; /* frames left out */
 	__u64 lateness[LATENESS_BUCKETS]; /* frames by the logarithm of ns they were late */
 };
 
@@ -97,36 +100,43 @@ int generate(struct xdp_md *ctx)
 {
 	struct frame *frame = (void *)(long)ctx->data;
 	__u32 zero = 0, flow_key, *flow, bucket;
-	struct config *now_config = bpf_map_lookup_elem(&config, &zero);
-	struct state *now_state = bpf_map_lookup_elem(&state, &zero);
+	struct config *settings = bpf_map_lookup_elem(&config, &zero);
+	struct state *progress = bpf_map_lookup_elem(&state, &zero);
 	__u64 now, intended, late;
 
-	if (!now_config || !now_state || (void *)(frame + 1) > (void *)(long)ctx->data_end)
+	if (!settings || !progress || (void *)(frame + 1) > (void *)(long)ctx->data_end)
 		return XDP_ABORTED;
 	now = bpf_ktime_get_ns();
-	if (now >= now_config->stop_ns)
+	if (!progress->start_ns)
+		progress->start_ns = now + settings->lead_ns;
+	if (now < progress->start_ns || now >= progress->start_ns + settings->duration_ns)
 		return XDP_DROP;
-	intended = now_config->gap ? now_config->start_ns + (now_state->next >> 16) : now;
-	if (now < intended || now < now_config->start_ns) {
-		now_state->early++;
+	intended = settings->gap ? progress->start_ns + (progress->next >> 16) : now;
+	if (now < intended) {
+		progress->early++;
 		return XDP_DROP;
 	}
 	late = now - intended;
+	if (late > settings->most_late_ns) {
+		progress->missed += (late << 16) / settings->gap;
+		progress->next += late << 16;
+		late = 0;
+	}
 	bucket = logarithm(late);
 	if (bucket < LATENESS_BUCKETS)
-		now_state->lateness[bucket]++;
+		progress->lateness[bucket]++;
 	/* The page was used before, and whoever received it may have written to it. */
-	__builtin_memcpy(frame, now_config->header, sizeof(now_config->header));
-	flow_key = now_state->sent & now_config->flow_mask;
+	__builtin_memcpy(frame, settings->header, sizeof(settings->header));
+	flow_key = progress->sent & settings->flow_mask;
 	flow = bpf_map_lookup_elem(&flows, &flow_key);
 	if (flow)
 		set_flow(frame, *flow);
 	frame->stamp.intended_ns = intended;
-	frame->stamp.sequence = now_state->sent;
-	frame->stamp.work = now_config->work;
-	now_state->next += gap_after(now_config, now_state->sent);
-	now_state->sent++;
-	now_state->last_ns = now;
+	frame->stamp.sequence = progress->sent;
+	frame->stamp.work = settings->work;
+	progress->next += gap_after(settings, progress->sent);
+	progress->sent++;
+	progress->last_ns = now;
 	return XDP_TX;
 }
 

@@ -10,7 +10,7 @@ struct counters {
 	__u64 others; /* frames that are not the generator's */
 	__u64 sampled;
 	__u64 sample_mask; /* one frame in this many, plus one, is sampled */
-	__u64 ignore_before_ns; /* frames meant to be sent before are not sampled */
+	__u64 first; /* sequence number of the first frame that is sampled */
 };
 
 struct {
@@ -37,7 +37,7 @@ static __always_inline void sample(struct counters *counted, struct frame *frame
 	__u32 key = counted->sampled & (SAMPLES - 1), *place;
 	__u64 took;
 
-	if (frame->stamp.intended_ns < counted->ignore_before_ns)
+	if (frame->stamp.sequence < counted->first)
 		return;
 	place = bpf_map_lookup_elem(&samples, &key);
 	if (!place)

@@ -2,10 +2,11 @@
 
 use crate::error::LabError;
 use crate::testbed::{Filter, Testbed, attach_clsact};
+use karakoram_bpf::map::{MapDef, MapType};
 use karakoram_kernel::attach::{self, Attachment, Direction, XdpMode};
 use karakoram_kernel::error::KernelError;
 use karakoram_kernel::load::LoadedProgram;
-use karakoram_kernel::map::Map;
+use karakoram_kernel::map::{Map, MapOptions};
 use serde::Deserialize;
 use std::os::fd::BorrowedFd;
 
@@ -47,7 +48,7 @@ impl Hook {
 pub struct Place<'a> {
     /// The socket, for a socket filter and the verdict.
     pub socket: Option<BorrowedFd<'a>>,
-    /// The map of sockets that the verdict is about.
+    /// The map of sockets that the verdict is about, if the program uses it; otherwise one is made.
     pub sockets: Option<&'a Map>,
 }
 
@@ -60,6 +61,8 @@ pub enum Attached<'a> {
     Discipline(Filter<'a>),
     /// On a socket, for as long as that lives.
     Socket,
+    /// On the socket in this map.
+    Sockets(Map),
     /// No program.
     Nothing,
 }
@@ -90,15 +93,33 @@ pub fn attach<'a>(
             Attached::Socket
         }
         Hook::SkSkb => {
-            let sockets = place.sockets.ok_or_else(no_socket)?;
+            let made = place.sockets.is_none().then(sockets).transpose()?;
+            let sockets = place.sockets.or(made.as_ref()).ok_or_else(no_socket)?;
             attach::verdict(program, sockets).map_err(failed)?;
             attach::insert_socket(sockets, 0, place.socket.ok_or_else(no_socket)?).map_err(failed)?;
-            Attached::Socket
+            made.map_or(Attached::Socket, Attached::Sockets)
         }
         Hook::Socket => Attached::Nothing,
     };
     bed.pin_receiver()?;
     Ok(attached)
+}
+
+/// A map of sockets.
+fn sockets() -> Result<Map, LabError> {
+    let def = MapDef {
+        name: "sockets".into(),
+        kind: MapType::SOCKMAP,
+        key_size: 4,
+        value_size: 8,
+        max_entries: 1,
+        flags: 0,
+        fd: None,
+        initial: None,
+        frozen: false,
+        inner: None,
+    };
+    Map::create(&def, MapOptions::default()).map_err(failed)
 }
 
 /// Puts a native XDP program on the generator's side.

@@ -23,6 +23,8 @@ pub mod report;
 pub mod results;
 pub mod runner;
 pub mod search;
+pub mod server;
+pub mod sink;
 pub mod statistics;
 pub mod testbed;
 pub mod trial;

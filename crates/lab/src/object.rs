@@ -9,6 +9,7 @@ use karakoram_kernel::btf::Btf as KernelBtf;
 use karakoram_kernel::load::{self, LoadRequest, LoadedProgram};
 use karakoram_kernel::map::{Map, MapDetails, MapSet, MapSetOptions};
 use karakoram_kernel::running;
+use karakoram_kernel::sys::Mapping;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -58,6 +59,14 @@ impl Loaded {
         self.maps.named(name).ok_or_else(|| {
             let there: Vec<&str> = self.maps.maps().iter().map(|m| m.def().name.as_str()).collect();
             LabError::Request(format!("the object has no map {name}, but {}", there.join(", ")))
+        })
+    }
+
+    /// The memory of an array of the object, shared with the kernel.
+    pub fn mapping(&self, name: &str) -> Result<&Mapping, LabError> {
+        self.map(name)?.mapping().ok_or_else(|| {
+            let what = format!("this kernel does not map array {name} into the process");
+            LabError::Machine(what, "Linux 5.5 or later does".into())
         })
     }
 }

@@ -68,3 +68,16 @@ fn run(compiler: &str, source: &Path, object: &Path) -> std::io::Result<std::pro
         .arg(object)
         .output()
 }
+
+/// The program of an object to use: the one named, or the only one.
+pub fn entry(object: &Path, named: Option<&str>) -> Result<String, LabError> {
+    let there = crate::object::programs(object)?;
+    let wrong =
+        |what: &str| Err(LabError::Request(format!("{}: {what} (it has {})", object.display(), there.join(", "))));
+    match (named, there.as_slice()) {
+        (Some(name), _) if there.iter().any(|p| p == name) => Ok(name.into()),
+        (Some(name), _) => wrong(&format!("no program {name}")),
+        (None, [only]) => Ok(only.clone()),
+        (None, _) => wrong("more than one program, or none; name one by `entry`"),
+    }
+}

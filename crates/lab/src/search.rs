@@ -12,8 +12,6 @@ pub struct Try {
     pub received: f64,
     /// Share that was lost.
     pub loss: f64,
-    /// Whether the generator kept to its times. When not, the try says nothing.
-    pub is_valid: bool,
 }
 
 /// How to search.
@@ -34,17 +32,16 @@ pub struct Found {
     pub rate: f64,
     /// Whether the generator, and not what was tested, set the limit: the rate is a lower bound.
     pub is_generator_bound: bool,
-    /// All valid tries, in order.
+    /// All tries, in order.
     pub tries: Vec<Try>,
 }
 
 /// A generator that sends less than this share of what it should is at its limit.
 const REACHED: f64 = 0.98;
-/// Tries in a row in which the generator was late, after which there is no result.
-const MOST_LATE: usize = 8;
+/// Tries in which it does, before it counts as at its limit and not as held up for a moment.
+const MOST_SHORT: usize = 3;
 
-/// Searches between two rates. `None` when the generator was late again and again, or when even the
-/// lowest rate is too high.
+/// Searches between two rates. `None` when even the lowest is too high.
 pub fn search(
     low: f64,
     high: f64,
@@ -56,8 +53,7 @@ pub fn search(
     let mut is_generator_bound = false;
     let mut rate = high;
     loop {
-        let Some(outcome) = search.decide(rate)? else { return Ok(None) };
-        match outcome {
+        match search.decide(rate)? {
             Outcome::Met(offered) => {
                 good = offered;
                 is_generator_bound = offered < REACHED * rate;
@@ -65,7 +61,7 @@ pub fn search(
                     break;
                 }
             }
-            Outcome::Missed => bad = rate,
+            Outcome::Missed(offered) => bad = offered.clamp(good, rate),
         }
         if bad <= low {
             return Ok(None);
@@ -79,10 +75,10 @@ pub fn search(
     Ok(Some(Found { rate: good, is_generator_bound, tries: search.tries }))
 }
 
+/// With the rate that was really offered.
 enum Outcome {
-    /// With the rate that was really offered.
     Met(f64),
-    Missed,
+    Missed(f64),
 }
 
 struct Search<'a> {
@@ -92,24 +88,19 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn decide(&mut self, rate: f64) -> Result<Option<Outcome>, LabError> {
-        let (mut missed, mut late) = (0, 0);
-        while missed < self.goal.tries {
+    fn decide(&mut self, rate: f64) -> Result<Outcome, LabError> {
+        let (mut missed, mut short) = (Vec::new(), Vec::new());
+        while missed.len() < self.goal.tries && short.len() < MOST_SHORT {
             let tried = (self.attempt)(rate)?;
-            if !tried.is_valid {
-                late += 1;
-                if late == MOST_LATE {
-                    return Ok(None);
-                }
-                continue;
-            }
             self.tries.push(tried);
-            if tried.loss <= self.goal.loss {
-                return Ok(Some(Outcome::Met(tried.offered)));
+            match tried.loss <= self.goal.loss {
+                true if tried.offered >= REACHED * rate => return Ok(Outcome::Met(tried.offered)),
+                true => short.push(tried.offered),
+                false => missed.push(tried.offered),
             }
-            missed += 1;
         }
-        Ok(Some(Outcome::Missed))
+        let highest = |rates: Vec<f64>| rates.into_iter().fold(0.0, f64::max);
+        Ok(if short.len() == MOST_SHORT { Outcome::Met(highest(short)) } else { Outcome::Missed(highest(missed)) })
     }
 }
 
@@ -127,7 +118,7 @@ mod tests {
             let offered = f64::min(rate, most);
             let share = if random.one_in(hiccup) { 0.9 } else { 1.0 };
             let received = f64::min(offered, capacity) * share;
-            Ok(Try { offered, received, loss: 1.0 - received / offered, is_valid: true })
+            Ok(Try { offered, received, loss: 1.0 - received / offered })
         }
     }
 
@@ -147,9 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn too_slow_or_too_late_gives_nothing() {
+    fn too_slow_gives_nothing() {
         assert_eq!(search(1e5, 1.2e6, GOAL, &mut device(5e4, 1e9, u64::MAX)).unwrap(), None);
-        let mut late = |rate| Ok(Try { offered: rate, received: rate, loss: 0.0, is_valid: false });
-        assert_eq!(search(1e5, 1.2e6, GOAL, &mut late).unwrap(), None);
     }
 }

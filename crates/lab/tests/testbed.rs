@@ -73,3 +73,34 @@ fn nothing_is_left_of_a_testbed() {
     drop(bed);
     support::wait_until(|| support::receivers_of(&name) == 0);
 }
+
+/// Every kind of trial at every hook, short: does it measure, are all replies right, is nothing lost?
+#[test]
+fn trials_measure_at_every_hook() {
+    if support::testbed(Placement::Inline).is_none() {
+        return;
+    }
+    let hooks = ["xdp", "xdp-generic", "tc", "tcx", "sk-skb", "socket"];
+    for hook in hooks {
+        support::trial("echo", &format!("hook = '{hook}'\nduration-ms = 60"), "rtt");
+    }
+    for hook in ["xdp", "tc", "tcx", "socket-filter", "sk-skb", "socket"] {
+        support::trial("reach", &format!("hook = '{hook}'\npackets = 1000"), "reach");
+    }
+}
+
+#[test]
+fn a_rate_is_searched() {
+    if support::testbed(Placement::Threaded).is_none() {
+        return;
+    }
+    let coarse = "width = 0.2\ntry-ms = 30\ntries = 1\nloss = 0.5";
+    support::trial(
+        "rate",
+        &format!("program = 'lab/hooks'\nentry = 'drop_xdp'\nway = 'drop'\n{coarse}"),
+        "loss_free_rate",
+    );
+    let forward =
+        format!("program = 'lab/forward'\nway = 'return'\nloads = [0.5]\nflows = 64\npoisson = true\n{coarse}");
+    support::trial("rate", &forward, "loss_free_rate");
+}

@@ -41,8 +41,9 @@ pub fn affinity(thread: ThreadId) -> Result<Vec<usize>> {
 }
 
 /// Real-time scheduling, first in first out, with a priority of 1 to 99; 0 makes it an ordinary thread.
+/// Threads and processes that it starts are ordinary ones.
 pub fn set_fifo(thread: ThreadId, priority: i32) -> Result<()> {
-    let policy = if priority == 0 { libc::SCHED_OTHER } else { libc::SCHED_FIFO };
+    let policy = if priority == 0 { libc::SCHED_OTHER } else { libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK };
     let parameters = libc::sched_param { sched_priority: priority };
     // SAFETY: the structure is live for the call.
     check(unsafe { libc::sched_setscheduler(thread.0, policy, &parameters) })

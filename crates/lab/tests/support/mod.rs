@@ -4,7 +4,8 @@
 use karakoram_lab::error::LabError;
 use karakoram_lab::object::Loaded;
 use karakoram_lab::testbed::{Namespace, Placement, Testbed};
-use karakoram_lab::trial::Workshop;
+use karakoram_lab::trial::{Parameters, Request, Workshop};
+use karakoram_lab::trials;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -24,6 +25,24 @@ pub fn with_workshop<T>(work: impl FnOnce(&Workshop) -> T) -> T {
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs");
     let none = |_: &Path| Err(LabError::Request("nothing is optimized here".into()));
     work(&Workshop { programs: &programs, scratch: scratch.path(), optimize: &none })
+}
+
+/// Runs a trial until one is not void because the machine was busy, and looks whether it has these samples.
+pub fn trial(kind: &str, parameters: &str, samples: &str) {
+    const PATIENCE: usize = 20;
+    with_workshop(|workshop| {
+        let parameters = Parameters::parse(parameters).unwrap();
+        let mut trial = trials::named(kind).unwrap().prepare(&parameters, workshop).unwrap_or_else(|e| panic!("{e}"));
+        let request = Request { seed: 1, is_interrupted: &|| false };
+        for _ in 0..PATIENCE {
+            let outcome = trial.run(&request).unwrap_or_else(|e| panic!("{kind}: {e}"));
+            match outcome.void {
+                None => return assert!(outcome.named(samples).unwrap().count() > 0, "{kind}: nothing was measured"),
+                Some(why) => eprintln!("{kind}: void: {why}"),
+            }
+        }
+        panic!("{kind}: {PATIENCE} trials were void");
+    });
 }
 
 /// The first number in the only value of a map.

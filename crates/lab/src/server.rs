@@ -1,0 +1,58 @@
+//! Servers on UDP sockets: what is compared with programs that answer in the kernel.
+
+use crate::error::LabError;
+use crate::generator::now_ns;
+use crate::packet::STAMP_BYTES;
+use crate::testbed::{Placed, WORK_PRIORITY};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How long a server sleeps before it asks whether it shall end.
+const WAKE_UP_MS: u16 = 20;
+/// Longest datagram.
+const DATAGRAM: usize = 2048;
+
+/// Answers every datagram of a connected socket with itself, on a CPU, until told to stop; returns how many.
+pub fn echo(socket: &UdpSocket, cpu: usize, is_over: &AtomicBool) -> Result<u64, LabError> {
+    let _placed = Placed::on(cpu, WORK_PRIORITY)?;
+    let mut answered = 0;
+    serve(socket, is_over, &mut |bytes| answered += u64::from(socket.send(bytes).is_ok()))?;
+    Ok(answered)
+}
+
+/// When stamped datagrams arrived: sequence number and time in ns.
+pub fn arrivals(socket: &UdpSocket, cpu: usize, is_over: &AtomicBool) -> Result<Vec<(u32, u64)>, LabError> {
+    let _placed = Placed::on(cpu, WORK_PRIORITY)?;
+    let mut arrived = Vec::new();
+    serve(socket, is_over, &mut |bytes| {
+        let now = now_ns();
+        if bytes.len() >= STAMP_BYTES {
+            arrived.push((u32::from_ne_bytes(bytes[8..12].try_into().expect("four bytes")), now));
+        }
+    })?;
+    Ok(arrived)
+}
+
+/// Takes datagrams, never blocking in `recv`: what a verdict program lets pass is not in the queue that a
+/// blocking one waits for. Nor do such datagrams say where they come from, so that is not asked for.
+fn serve(socket: &UdpSocket, is_over: &AtomicBool, take: &mut dyn FnMut(&[u8])) -> Result<(), LabError> {
+    let failed = |e: &dyn std::fmt::Display| LabError::Machine(format!("the server failed: {e}"), String::new());
+    socket.set_nonblocking(true).map_err(|e| failed(&e))?;
+    let mut bytes = [0; DATAGRAM];
+    while !is_over.load(Ordering::Relaxed) {
+        let mut wanted = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut wanted, PollTimeout::from(WAKE_UP_MS)) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Err(e) => return Err(failed(&e)),
+        }
+        while let Ok(length) = socket.recv(&mut bytes) {
+            take(&bytes[..length]);
+            if is_over.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
