@@ -1,7 +1,8 @@
 //! The command line: what all subcommands share, and the list of them.
 
 use crate::commands::{
-    asm, bench, cache, check, completions, conformance_plugin, diff, doctor, lab, man, opt, print, rules, run, stat,
+    asm, bench, cache, check, completions, conformance_plugin, diff, doctor, lab, link, man, opt, print, rules, run,
+    stat,
 };
 use crate::failure::{Answer, Failure};
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -72,6 +73,8 @@ pub enum Command {
     Doctor(doctor::Options),
     /// Measure: what other kernels accept, what instructions take
     Lab(lab::Options),
+    /// Mask corruption loss on a link
+    Link(link::Options),
     /// Print a completion script for a shell
     Completions(completions::Options),
     /// Print the manual page
@@ -97,6 +100,7 @@ impl Command {
             Command::Cache(_) => "cache",
             Command::Doctor(_) => "doctor",
             Command::Lab(_) => "lab",
+            Command::Link(_) => "link",
             Command::Completions(_) => "completions",
             Command::Man(_) => "man",
             Command::ConformancePlugin(_) => "conformance-plugin",
@@ -118,6 +122,7 @@ impl Command {
             Command::Cache(options) => options.run(common),
             Command::Doctor(options) => options.run(common),
             Command::Lab(options) => options.run(common),
+            Command::Link(options) => options.run(common),
             Command::Completions(options) => options.run(),
             Command::Man(options) => options.run(),
             Command::ConformancePlugin(options) => options.run(),

@@ -9,6 +9,7 @@ pub mod conformance_plugin;
 pub mod diff;
 pub mod doctor;
 pub mod lab;
+pub mod link;
 pub mod man;
 pub mod opt;
 pub mod print;

@@ -12,8 +12,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("kernel", &["bpf"]),
     ("lab", &["bpf", "elf", "kernel"]),
     ("link", &[]),
+    ("tunnel", &["link", "kernel"]),
     ("simulator", &["link"]),
-    ("cli", &["bpf", "proof", "elf", "optimize", "kernel", "lab", "link", "simulator"]),
+    ("cli", &["bpf", "proof", "elf", "optimize", "kernel", "lab", "link", "tunnel", "simulator"]),
 ];
 
 fn root() -> PathBuf {

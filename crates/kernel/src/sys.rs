@@ -1,6 +1,6 @@
 //! The system calls, as safe functions over slices and owned descriptors. Everything `unsafe` in the
 //! project is in this module: bpf(2) here and in `program`, `map`, `info` and `attach`, shared memory
-//! in `mapping`, threads, processes and network devices under their names, the rest in `os`.
+//! in `mapping`, threads, processes, network devices and packets under their names, the rest in `os`.
 //!
 //! The rule that makes the functions safe: the kernel is only told of memory that a slice borrowed
 //! for the duration of the call owns, with the length of that slice. Where the kernel decides the
@@ -15,6 +15,7 @@ mod info;
 mod map;
 mod mapping;
 pub mod os;
+pub mod packet;
 pub mod process;
 mod program;
 pub mod thread;

@@ -20,19 +20,24 @@
 
 pub mod config;
 pub mod event;
+pub mod fec;
 pub mod frame;
+pub mod go_back_n;
+pub mod monitor;
 pub mod protocol;
 pub mod rate;
 pub mod receiver;
 pub mod sender;
 pub mod sequence;
+pub mod trace;
 pub mod wire;
 
 pub use config::{Fidelity, Mode, ReceiverConfig, SenderConfig};
 pub use event::{Event, Log};
 pub use frame::{Ack, Arrival, Control, DataHeader, Frame, LinkFrame, Loss, Slot};
-pub use protocol::{LinkReceiver, LinkSender};
+pub use protocol::{LinkProtocol, LinkReceiver, LinkSender, Selective};
 pub use rate::Probability;
 pub use receiver::Receiver;
 pub use sender::Sender;
 pub use sequence::WireSequence;
+pub use trace::LossTrace;

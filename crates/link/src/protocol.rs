@@ -1,6 +1,10 @@
 //! What the two ends of any link protocol offer to whoever drives them.
 
+use crate::config::{Protection, ReceiverConfig, SenderConfig};
 use crate::frame::{Arrival, Control, Frame, LinkFrame, Slot};
+use crate::go_back_n::{GoBackConfig, GoBackReceiver, GoBackSender};
+use crate::receiver::Receiver;
+use crate::sender::Sender;
 
 /// The end that sends frames and keeps copies.
 pub trait LinkSender<F: Frame> {
@@ -39,4 +43,46 @@ pub trait LinkReceiver<F: Frame> {
 
     /// A deadline was reached.
     fn on_timer(&mut self, now_ps: u64);
+}
+
+/// A way to protect one direction of a link: makes the two ends of it.
+pub trait LinkProtocol<F: Frame> {
+    /// The end that sends.
+    type Sender: LinkSender<F>;
+    /// The end that receives.
+    type Receiver: LinkReceiver<F>;
+
+    /// Both ends, ready to be driven.
+    fn start(&self) -> (Self::Sender, Self::Receiver);
+}
+
+/// Selective retransmission: the protocol of [`Sender`] and [`Receiver`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Selective {
+    /// Settings of the sender.
+    pub sender: SenderConfig,
+    /// Settings of the receiver.
+    pub receiver: ReceiverConfig,
+    /// How the link is protected.
+    pub protection: Protection,
+}
+
+impl<F: Frame> LinkProtocol<F> for Selective {
+    type Sender = Sender<F>;
+    type Receiver = Receiver<F>;
+
+    fn start(&self) -> (Sender<F>, Receiver<F>) {
+        let mut sender = Sender::new(self.sender);
+        sender.enable(0, self.protection);
+        (sender, Receiver::new(self.receiver))
+    }
+}
+
+impl<F: Frame> LinkProtocol<F> for GoBackConfig {
+    type Sender = GoBackSender<F>;
+    type Receiver = GoBackReceiver;
+
+    fn start(&self) -> (GoBackSender<F>, GoBackReceiver) {
+        (GoBackSender::new(*self), GoBackReceiver::default())
+    }
 }

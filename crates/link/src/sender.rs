@@ -1,7 +1,7 @@
 //! The sending end: numbers frames as they leave, keeps copies, sends missing ones again.
 
-mod copies;
-mod queue;
+pub(crate) mod copies;
+pub(crate) mod queue;
 mod stats;
 
 pub use stats::{SenderState, SenderStats};

@@ -66,6 +66,12 @@ impl<F: Frame> Copies<F> {
         Some(frame)
     }
 
+    /// A copy that stays.
+    pub(crate) fn get(&self, sequence: u64) -> Option<&F> {
+        let is_kept = sequence >= self.low && sequence < self.next;
+        is_kept.then(|| self.slots[self.index(sequence)].as_ref())?
+    }
+
     /// Another copy of one, unless that was asked for less than `guard_ps` ago.
     pub(crate) fn resend(&mut self, sequence: u64, now_ps: u64, guard_ps: u64) -> Resend<F> {
         if sequence < self.low || sequence >= self.next {

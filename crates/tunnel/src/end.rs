@@ -1,0 +1,392 @@
+//! One end of a link: reads its two interfaces, drives the protocol, paces the line.
+
+use crate::TunnelError;
+use crate::clock::Clock;
+use crate::control::{Request, Server};
+use crate::delay::Delay;
+use crate::journal::Journal;
+use crate::loss::Loss;
+use crate::pacer::Pacer;
+use crate::packet::Packet;
+use crate::port::Port;
+use crate::settings::Settings;
+use crate::status::{Status, receiver_figures, sender_figures};
+use karakoram_kernel::sys::os::thread_cpu_ns;
+use karakoram_link::wire::{self, Carried, Content, Profile};
+use karakoram_link::{Ack, Arrival, Control, LinkFrame, LinkReceiver, LinkSender, Receiver, Sender, Slot};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::{TimeSpec, TimeValLike};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Longest frame that is read.
+const LONGEST: usize = 1 << 16;
+/// Frames taken from one interface before the other gets its turn.
+const BATCH: usize = 64;
+/// How often the stop flag is looked at when nothing happens.
+const IDLE_PS: u64 = 100_000_000_000;
+/// Cells a frame of ordinary length takes: room that must be there before another one is read.
+const FRAME_CELLS: u32 = 20;
+/// What piggybacked acknowledgements and headers add to a frame.
+const MOST_OVERHEAD: usize = 10;
+
+/// Frames counted at the interfaces.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    from_inside: u64,
+    to_inside: u64,
+    to_line: u64,
+    from_line: u64,
+    line_bytes: u64,
+    unreadable: u64,
+    refused_by_line: u64,
+    refused_by_inside: u64,
+}
+
+/// What may have something for us, as far as we know.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ready {
+    line: bool,
+    inside: bool,
+    server: bool,
+}
+
+/// One end of a link.
+pub struct End {
+    settings: Settings,
+    clock: Clock,
+    inside: Port,
+    line: Port,
+    sender: Sender<Packet, Journal>,
+    receiver: Receiver<Packet, Journal>,
+    pacer: Pacer,
+    loss: Loss,
+    delay: Delay,
+    journal: Journal,
+    server: Option<Server>,
+    counters: Counters,
+    ready: Ready,
+    buffer: Box<[u8]>,
+    out: Vec<u8>,
+}
+
+impl End {
+    /// Opens the interfaces. A TAP device is made with a payload that fits into the line's.
+    pub fn open(settings: Settings) -> Result<End, TunnelError> {
+        let line = Port::open(&settings.line)?;
+        let mut inside = Port::open(&settings.inside)?;
+        inside.limit_mtu(line.mtu().saturating_sub(MOST_OVERHEAD))?;
+        let clock = Clock::start();
+        let journal = Journal::default();
+        let mut sender = Sender::with_log(settings.sender(), journal.clone());
+        if let Some(protection) = settings.protection {
+            sender.enable(clock.now_ps(), protection);
+        }
+        Ok(End {
+            clock,
+            inside,
+            line,
+            sender,
+            receiver: Receiver::with_log(settings.receiver(), journal.clone()),
+            pacer: Pacer::new(settings.byte_ps()),
+            loss: Loss::new(settings.loss.clone()),
+            delay: Delay::new(settings.delay_ps),
+            journal,
+            server: None,
+            counters: Counters::default(),
+            ready: Ready::default(),
+            buffer: vec![0; LONGEST].into(),
+            out: Vec::with_capacity(LONGEST),
+            settings,
+        })
+    }
+
+    /// Answers at a socket in the file system.
+    pub fn listen(&mut self, path: &Path) -> Result<(), TunnelError> {
+        self.server = Some(Server::open(path)?);
+        Ok(())
+    }
+
+    /// Writes every event as a line.
+    pub fn log_to(&mut self, file: File) {
+        self.journal.to_file(file);
+    }
+
+    /// The interface that hosts use.
+    pub fn inside(&self) -> &Port {
+        &self.inside
+    }
+
+    /// Carries frames until the flag is raised.
+    pub fn run(&mut self, stop: &AtomicBool) -> Result<Status, TunnelError> {
+        // Wake us when we asked for it and not up to 50 microseconds later; where that is refused
+        // the line is paced a little less evenly.
+        let _ = std::fs::write("/proc/thread-self/timerslack_ns", "1");
+        while !stop.load(Ordering::Relaxed) {
+            let has_more = self.turn()?;
+            self.journal.flush();
+            self.wait(has_more)?;
+        }
+        self.journal.close().map_err(|e| TunnelError::new("write the events", e))?;
+        Ok(self.status())
+    }
+
+    /// The figures as of now.
+    pub fn status(&self) -> Status {
+        let c = self.counters;
+        let mut status = Status::default();
+        let frames = c.from_inside + c.to_inside + c.to_line + c.from_line;
+        let cpu_ns = thread_cpu_ns();
+        status.add(
+            "link",
+            &[
+                ("milliseconds", self.clock.now_ps() / 1_000_000_000),
+                ("cpu_ns", cpu_ns),
+                ("cpu_ns_per_frame", cpu_ns / frames.div_ceil(2).max(1)),
+                ("from_inside", c.from_inside),
+                ("to_inside", c.to_inside),
+                ("to_line", c.to_line),
+                ("from_line", c.from_line),
+                ("line_bytes", c.line_bytes),
+                ("lost_on_purpose", self.loss.lost_frames),
+                ("unreadable", c.unreadable),
+                ("refused_by_line", c.refused_by_line),
+                ("refused_by_inside", c.refused_by_inside),
+                ("is_protecting", u64::from(self.sender.is_numbering())),
+            ],
+        );
+        status.add("sender", &sender_figures(self.sender.stats()));
+        status.add("receiver", &receiver_figures(self.receiver.stats()));
+        status
+    }
+
+    /// A batch of everything that can be done now. Whether there is more.
+    fn turn(&mut self) -> Result<bool, TunnelError> {
+        if self.ready.line {
+            self.ready.line = self.read_line()?;
+        }
+        if self.ready.inside {
+            self.ready.inside = self.read_inside()?;
+        }
+        self.timers();
+        let has_more = self.fill_line();
+        self.hand_on();
+        if self.ready.server {
+            self.ready.server = false;
+            self.serve();
+        }
+        Ok(has_more || self.ready.line || (self.ready.inside && self.has_room()))
+    }
+
+    /// Whether there may be more.
+    fn read_line(&mut self) -> Result<bool, TunnelError> {
+        for _ in 0..BATCH {
+            let read = self.line.receive(&mut self.buffer);
+            let Some(length) = read.map_err(|e| TunnelError::new(format!("read {}", self.line.name()), e))? else {
+                return Ok(false);
+            };
+            self.counters.from_line += 1;
+            let now_ps = self.clock.now_ps();
+            self.journal_frame(now_ps, length);
+            self.on_line_frame(now_ps, length);
+        }
+        Ok(true)
+    }
+
+    fn journal_frame(&mut self, now_ps: u64, length: usize) {
+        if self.journal.has_subscribers() {
+            self.journal.frame(now_ps, &self.buffer[..length]);
+        }
+    }
+
+    fn on_line_frame(&mut self, now_ps: u64, length: usize) {
+        let Some(parsed) = wire::parse(self.settings.profile, &self.buffer[..length]) else {
+            self.counters.unreadable += 1;
+            return;
+        };
+        if let Some(ack) = parsed.ack {
+            self.sender.on_control(now_ps, Control::Ack(ack));
+        }
+        match parsed.content {
+            Content::Control(control) => self.sender.on_control(now_ps, control),
+            Content::Frame(frame) => {
+                let frame = owned(frame, &mut self.out);
+                if let Arrival::Deliver(packet) = self.receiver.on_frame(now_ps, frame) {
+                    self.delay.push(now_ps, packet);
+                }
+                self.drain(now_ps);
+            }
+        }
+    }
+
+    fn drain(&mut self, now_ps: u64) {
+        while let Some(packet) = self.receiver.poll_deliver(now_ps) {
+            self.delay.push(now_ps, packet);
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.sender.queue_cells() + FRAME_CELLS <= self.settings.queue_cells
+    }
+
+    /// Whether there may be more.
+    fn read_inside(&mut self) -> Result<bool, TunnelError> {
+        for _ in 0..BATCH {
+            if !self.has_room() {
+                return Ok(true);
+            }
+            let read = self.inside.receive(&mut self.buffer);
+            let Some(length) = read.map_err(|e| TunnelError::new(format!("read {}", self.inside.name()), e))? else {
+                return Ok(false);
+            };
+            self.counters.from_inside += 1;
+            // A frame that does not fit is counted by the sender.
+            let _ = self.sender.enqueue(self.clock.now_ps(), Packet::new(&self.buffer[..length]));
+        }
+        Ok(true)
+    }
+
+    fn timers(&mut self) {
+        let now_ps = self.clock.now_ps();
+        if self.sender.next_deadline().is_some_and(|at| at <= now_ps) {
+            self.sender.on_timer(now_ps);
+        }
+        while self.receiver.next_deadline().is_some_and(|at| at <= now_ps) {
+            self.receiver.on_timer(now_ps);
+            self.drain(now_ps);
+        }
+    }
+
+    /// Sends what the line's speed permits. Whether there may be more.
+    fn fill_line(&mut self) -> bool {
+        for _ in 0..BATCH {
+            let now_ps = self.clock.now_ps();
+            if !self.pacer.may_send(now_ps) || !self.send_one(now_ps) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn send_one(&mut self, now_ps: u64) -> bool {
+        if let Some(control) = self.receiver.poll_control(now_ps, Slot::Urgent) {
+            self.send_control(now_ps, control);
+            return true;
+        }
+        if let Some(frame) = self.sender.poll_transmit(now_ps) {
+            self.send_frame(now_ps, &frame);
+            return true;
+        }
+        let courier = self.receiver.poll_control(now_ps, Slot::Idle);
+        courier.map(|control| self.send_control(now_ps, control)).is_some()
+    }
+
+    fn send_control(&mut self, now_ps: u64, control: Control) {
+        wire::emit_control(control, &mut self.out);
+        let is_lost = self.loss.is_lost::<Packet>(None, self.sender.next_sequence());
+        self.put_on_line(now_ps, is_lost);
+    }
+
+    fn send_frame(&mut self, now_ps: u64, frame: &LinkFrame<Packet>) {
+        let ack = self.piggyback(now_ps, frame);
+        wire::emit(self.settings.profile, &borrowed(frame), ack, &mut self.out);
+        let is_lost = self.loss.is_lost(Some(frame), self.sender.next_sequence());
+        self.put_on_line(now_ps, is_lost);
+    }
+
+    /// The original's layout has no room beside a number.
+    fn piggyback(&mut self, now_ps: u64, frame: &LinkFrame<Packet>) -> Option<Ack> {
+        let has_room = self.settings.profile == Profile::Native || matches!(frame, LinkFrame::Plain(_));
+        match self.receiver.poll_control(now_ps, Slot::Piggyback).filter(|_| has_room) {
+            Some(Control::Ack(ack)) => Some(ack),
+            _ => None,
+        }
+    }
+
+    fn put_on_line(&mut self, now_ps: u64, is_lost: bool) {
+        self.pacer.sent(now_ps, self.out.len());
+        self.counters.to_line += 1;
+        self.counters.line_bytes += self.out.len() as u64;
+        if self.journal.has_subscribers() {
+            self.journal.frame(now_ps, &self.out);
+        }
+        if !is_lost && !self.line.send(&self.out) {
+            self.counters.refused_by_line += 1;
+        }
+    }
+
+    /// What has waited for its delay goes to the host.
+    fn hand_on(&mut self) {
+        while let Some(packet) = self.delay.pop(self.clock.now_ps()) {
+            self.counters.to_inside += 1;
+            self.counters.refused_by_inside += u64::from(!self.inside.send(packet.bytes()));
+        }
+    }
+
+    fn serve(&mut self) {
+        match self.server.as_ref().and_then(Server::accept) {
+            Some(Request::Status(mut stream)) => drop(stream.write_all(self.status().to_text().as_bytes())),
+            Some(Request::Trace(subscriber)) => self.journal.subscribe(subscriber),
+            None => {}
+        }
+    }
+
+    /// Until a frame comes or something is due; not at all if there is more to do.
+    fn wait(&mut self, has_more: bool) -> Result<(), TunnelError> {
+        let until_ps = if has_more { 0 } else { self.idle_ps() };
+        let when_readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
+        let is_readable = |fd: &PollFd| fd.any().unwrap_or(false);
+        let server = self.server.as_ref().map_or(self.line.fd(), |s| s.listener().as_fd());
+        let mut fds = [self.line.fd(), server, self.inside.fd()].map(when_readable);
+        let watched = if self.has_room() { &mut fds[..] } else { &mut fds[..2] };
+        match ppoll(watched, Some(TimeSpec::nanoseconds((until_ps / 1000) as i64)), None) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Err(e) => return Err(TunnelError::new("wait for frames", e)),
+        }
+        let [line, server, inside] = fds.each_ref().map(is_readable);
+        self.ready.line |= line;
+        self.ready.inside |= inside;
+        self.ready.server = server && self.server.is_some();
+        Ok(())
+    }
+
+    /// How long there is nothing to do, if no frame comes.
+    fn idle_ps(&self) -> u64 {
+        let now_ps = self.clock.now_ps();
+        let line_free_at_ps = self.pacer.free_at_ps();
+        let deadlines = [
+            Some(now_ps + IDLE_PS),
+            // What it wants then is to send.
+            self.sender.next_deadline().map(|at| at.max(line_free_at_ps)),
+            self.receiver.next_deadline(),
+            self.delay.deadline(),
+            (line_free_at_ps > now_ps).then_some(line_free_at_ps),
+        ];
+        deadlines.into_iter().flatten().min().unwrap_or(now_ps).saturating_sub(now_ps)
+    }
+}
+
+fn owned(frame: LinkFrame<Carried>, scratch: &mut Vec<u8>) -> LinkFrame<Packet> {
+    let mut own = |carried: Carried| {
+        carried.write_to(scratch);
+        Packet::new(scratch)
+    };
+    match frame {
+        LinkFrame::Plain(carried) => LinkFrame::Plain(own(carried)),
+        LinkFrame::Data { header, frame } => LinkFrame::Data { header, frame: own(frame) },
+        LinkFrame::Dummy(header) => LinkFrame::Dummy(header),
+        LinkFrame::Sync { header, epoch } => LinkFrame::Sync { header, epoch },
+    }
+}
+
+fn borrowed(frame: &LinkFrame<Packet>) -> LinkFrame<&[u8]> {
+    match frame {
+        LinkFrame::Plain(packet) => LinkFrame::Plain(packet.bytes()),
+        LinkFrame::Data { header, frame } => LinkFrame::Data { header: *header, frame: frame.bytes() },
+        LinkFrame::Dummy(header) => LinkFrame::Dummy(*header),
+        LinkFrame::Sync { header, epoch } => LinkFrame::Sync { header: *header, epoch: *epoch },
+    }
+}
