@@ -142,17 +142,14 @@ impl<F: Frame, L: Log> Receiver<F, L> {
         self.due == self.expected && self.ring.is_empty() && self.gaps.is_empty() && !self.pressure.is_paused()
     }
 
-    /// As if so many more frames had come, each in its turn.
-    pub fn fast_forward(&mut self, frames: u64) {
+    /// As if so many more frames had come, each in its turn. Counters grow `times` by what they have
+    /// grown since `before`.
+    pub fn fast_forward(&mut self, before: &ReceiverStats, times: u64, frames: u64) {
         debug_assert!(self.is_quiet() && self.slots.is_empty());
         self.expected += frames;
         self.due += frames;
         self.leading += frames;
-        self.stats.frames += frames;
-        self.stats.delivered_frames += frames;
-        if self.mode == Mode::Ordered {
-            self.stats.ordered_frames += frames;
-        }
+        self.stats.repeat(before, times);
     }
 
     /// How deep the queue of the ring is, in cells, as a frame of it leaves the queue: what

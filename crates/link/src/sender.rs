@@ -184,14 +184,14 @@ impl<F: Frame, L: Log> Sender<F, L> {
     }
 
     /// As if so many more frames like those that are kept had been sent, and as many acknowledged,
-    /// without anything being lost. Times move by `elapsed_ps`.
-    pub fn fast_forward(&mut self, frames: u64, elapsed_ps: u64) {
+    /// without anything being lost. Times move by `elapsed_ps`. Counters grow `times` by what they
+    /// have grown since `before`.
+    pub fn fast_forward(&mut self, before: &SenderStats, times: u64, frames: u64, elapsed_ps: u64) {
         debug_assert!(self.is_quiet() && self.holes.iter().all(|w| *w == 0));
         self.next += frames;
         self.acked += frames;
         self.copies.shift(frames);
-        self.stats.frames += frames;
-        self.stats.freed_copies += frames;
+        self.stats.repeat(before, times);
         self.dummy_at_ps += elapsed_ps;
         self.probe_at_ps += elapsed_ps;
     }

@@ -7,6 +7,11 @@
 //! - [`fabric`]: a data centre's links over a year, and which of them are taken out of service.
 
 pub mod fabric;
+pub mod fct;
+pub mod flow;
+pub mod link;
 pub mod loss;
 pub mod random;
+pub mod rdma;
+pub mod stress;
 pub mod tcp;

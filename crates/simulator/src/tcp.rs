@@ -16,6 +16,7 @@ mod timer;
 
 pub use receiver::Receiver;
 pub use sender::{Config, Sender, Statistics};
+pub use timer::Jiffies;
 
 /// What a data segment says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -52,6 +52,17 @@ pub struct ReceiverStats {
     pub peak_waiting_bytes: u64,
 }
 
+impl ReceiverStats {
+    /// Grows `times` by what has grown since `before`, while nothing was lost.
+    pub(crate) fn repeat(&mut self, before: &ReceiverStats, times: u64) {
+        self.frames += (self.frames - before.frames) * times;
+        self.ordered_frames += (self.ordered_frames - before.ordered_frames) * times;
+        self.delivered_frames += (self.delivered_frames - before.delivered_frames) * times;
+        self.dummies += (self.dummies - before.dummies) * times;
+        self.courier_acknowledgements += (self.courier_acknowledgements - before.courier_acknowledgements) * times;
+    }
+}
+
 /// What `check_receiver_state` shows besides counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReceiverState {

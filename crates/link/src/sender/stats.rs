@@ -40,6 +40,18 @@ pub struct SenderStats {
     pub peak_copy_bytes: u64,
 }
 
+impl SenderStats {
+    /// Grows `times` by what has grown since `before`, while nothing was lost.
+    pub(crate) fn repeat(&mut self, before: &SenderStats, times: u64) {
+        self.frames += (self.frames - before.frames) * times;
+        self.freed_copies += (self.freed_copies - before.freed_copies) * times;
+        self.revolutions += (self.revolutions - before.revolutions) * times;
+        self.acknowledgements += (self.acknowledgements - before.acknowledgements) * times;
+        self.queue_drops += (self.queue_drops - before.queue_drops) * times;
+        self.dummies += (self.dummies - before.dummies) * times;
+    }
+}
+
 /// What `check_sender_state` shows besides counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SenderState {
