@@ -1,7 +1,7 @@
 //! Queries as SMT-LIB2 text, for a second opinion from any solver.
 
 use crate::solver::{Answer, Decide, operands, parts};
-use crate::term::{Op, Term, Terms};
+use crate::term::{Lemma, Op, Term, Terms};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -20,16 +20,17 @@ pub fn script(terms: &Terms, conditions: &[Term]) -> String {
 
 /// The script that asks whether some simplification of the term layer is wrong; `unsat` means none is.
 pub fn lemma_script(terms: &Terms) -> String {
-    let mut lemmas: Vec<String> = Vec::new();
-    let mut mentioned = Vec::new();
-    for lemma in terms.journal() {
-        mentioned.push(lemma.form);
-        mentioned.extend(parts(&lemma.op));
-        lemmas.push(format!("(= t{} {})", lemma.form.index(), expression(terms, &lemma.op, lemma.width)));
-    }
-    lemmas.sort_unstable();
+    script_of(terms, &terms.journal().collect::<Vec<_>>())
+}
+
+fn script_of(terms: &Terms, lemmas: &[&Lemma]) -> String {
+    let mentioned = lemmas.iter().flat_map(|lemma| parts(&lemma.op).into_iter().chain([lemma.form])).collect();
+    let equation =
+        |lemma: &&Lemma| format!("(= t{} {})", lemma.form.index(), expression(terms, &lemma.op, lemma.width));
+    let mut equations: Vec<String> = lemmas.iter().map(equation).collect();
+    equations.sort_unstable();
     let mut out = definitions(terms, mentioned);
-    let _ = writeln!(out, "(assert (not (and true {})))\n(check-sat)", lemmas.join("\n  "));
+    let _ = writeln!(out, "(assert (not (and true {})))\n(check-sat)", equations.join("\n  "));
     out
 }
 
@@ -100,6 +101,15 @@ fn expression(terms: &Terms, op: &Op, w: u32) -> String {
     }
 }
 
+/// Lemmas that a solver is asked about together, and the part of its time that it gets for that.
+const GROUP: usize = 8;
+const TOGETHER: u32 = 10;
+
+/// Never, if all are.
+fn all(mut answers: impl Iterator<Item = Answer>) -> Answer {
+    answers.find(|answer| *answer != Answer::Never).unwrap_or(Answer::Never)
+}
+
 /// A solver run as a process for each query: `z3`, `cvc5`, or any program that reads SMT-LIB2 on
 /// standard input.
 pub struct External {
@@ -148,8 +158,21 @@ impl Decide for External {
         self.verdict(&script(terms, conditions))
     }
 
+    /// In groups, which saves processes; what is hard together is easy one by one.
     fn check_lemmas(&mut self, terms: &Terms) -> Answer {
-        self.verdict(&lemma_script(terms))
+        let quick = External { program: self.program.clone(), seconds: (self.seconds / TOGETHER).max(1) };
+        let mut lemmas: Vec<&Lemma> = terms.journal().collect();
+        lemmas.sort_unstable_by_key(|lemma| lemma.form);
+        for group in lemmas.chunks(GROUP) {
+            let answer = match quick.verdict(&script_of(terms, group)) {
+                Answer::Unknown => all(group.iter().map(|lemma| self.verdict(&script_of(terms, &[lemma])))),
+                answer => answer,
+            };
+            if answer != Answer::Never {
+                return answer;
+            }
+        }
+        Answer::Never
     }
 
     /// Not asked for: values come from the solver in this process.
