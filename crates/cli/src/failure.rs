@@ -103,6 +103,11 @@ impl Failure {
         self
     }
 
+    /// What happened.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Exit status.
     pub fn exit_code(&self) -> u8 {
         match self.kind {

@@ -28,6 +28,13 @@ impl Bar {
         Bar { bar, what: what.to_string(), is_quiet }
     }
 
+    /// Begins; nothing is said at the end.
+    pub fn silent(is_quiet: bool, what: &str) -> Bar {
+        let mut bar = Bar::new(is_quiet, what);
+        bar.is_quiet = true;
+        bar
+    }
+
     /// So much of all is done, and this comes next.
     pub fn show(&self, done: usize, all: usize, next: &str) {
         self.bar.set_length(all as u64);

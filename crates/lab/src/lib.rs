@@ -26,6 +26,7 @@ pub mod search;
 pub mod server;
 pub mod sink;
 pub mod statistics;
+pub mod test_run;
 pub mod testbed;
 pub mod trial;
 pub mod trials;

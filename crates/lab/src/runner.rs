@@ -2,7 +2,7 @@
 //! baseline twice, so that each round also says what the machine does by itself.
 
 use crate::analysis;
-use crate::disturbance::Watch;
+use crate::disturbance::{Disturbance, Watch, complaints};
 use crate::environment;
 use crate::error::LabError;
 use crate::experiment::{Experiment, Variant};
@@ -14,8 +14,6 @@ use std::time::Instant;
 
 /// How often a trial that came to nothing is made again in its round.
 const AGAIN: usize = 1;
-/// More disturbed trials than this share, and the run is marked.
-const DISTURBED: f64 = 0.1;
 
 /// How an experiment is run.
 pub struct Order<'a> {
@@ -177,10 +175,9 @@ fn one(
 }
 
 /// What others did during the trials that count.
-fn contamination(trials: &[&TrialRecord]) -> Option<String> {
-    let is_disturbed =
-        |t: &&&TrialRecord| t.others > crate::disturbance::OTHERS || t.stolen > crate::disturbance::STOLEN;
-    let disturbed = trials.iter().filter(is_disturbed).count();
-    let is_much = disturbed as f64 > DISTURBED * trials.len() as f64;
-    is_much.then(|| format!("others used the machine during {disturbed} of {} trials", trials.len()))
+fn contamination(trials: &[&TrialRecord]) -> Vec<String> {
+    let seconds: f64 = trials.iter().map(|t| t.seconds).sum();
+    let share = |of: fn(&TrialRecord) -> f64| trials.iter().map(|t| of(t) * t.seconds).sum::<f64>() / seconds.max(1e-9);
+    let found = Disturbance { others: share(|t| t.others), stolen: share(|t| t.stolen) };
+    complaints(&found).into_iter().map(|c| format!("during the trials {c}")).collect()
 }

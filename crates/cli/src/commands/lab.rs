@@ -2,11 +2,11 @@
 
 mod accept;
 mod calibrate;
-mod count;
+pub mod count;
 mod experiments;
 mod guest;
 mod list;
-mod machine;
+pub mod machine;
 mod predict;
 mod report;
 mod run;

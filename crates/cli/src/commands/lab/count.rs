@@ -48,40 +48,75 @@ pub struct Options {
     cache: CacheOption,
 }
 
+/// What is counted.
+pub struct Counting<'a> {
+    /// Versions of a program.
+    pub versions: Vec<&'a Path>,
+    /// What they run on, as `kara run` takes it.
+    pub inputs: &'a [String],
+    /// The program, when there are several.
+    pub program: Option<&'a str>,
+    /// Version of the guest's kernel.
+    pub kernel: &'a str,
+    /// When the guest is ended.
+    pub limit: Duration,
+    /// Where kernels are kept.
+    pub cache: &'a CacheOption,
+}
+
+/// Instructions of each run of a version, with its name.
+pub type Counts = Vec<(String, u64)>;
+
 impl Options {
     /// Counts.
     pub fn run(&self, common: &Common) -> Result<Answer, Failure> {
-        let versions: Vec<&PathBuf> = std::iter::once(&self.first).chain(&self.second).collect();
-        let mut job = Job {
-            counts_instructions: true,
-            time_limit: Duration::from_secs(self.time_limit),
-            ..Job::new(self.script(&versions))
+        let counting = Counting {
+            versions: std::iter::once(&self.first).chain(&self.second).map(PathBuf::as_path).collect(),
+            inputs: &self.input,
+            program: self.prog.as_deref(),
+            kernel: &self.kernel,
+            limit: Duration::from_secs(self.time_limit),
+            cache: &self.cache,
         };
-        job.files.extend(versions.iter().enumerate().map(|(i, path)| (name(i, "program", path), path.to_path_buf())));
-        for (i, input) in self.input.iter().enumerate().filter(|(_, input)| Path::new(input).is_file()) {
-            job.files.push((name(i, "input", Path::new(input)), PathBuf::from(input)));
-        }
-        let done = self.cache.run(&self.kernel, &mut job)?;
-        let counts = (0..versions.len()).map(|i| counts(&done, i)).collect::<Result<Vec<_>, _>>()?;
+        let counts = counting.run()?;
         if common.json {
             output::print_json(&json!({
                 "schema": "kara/lab/count/1", "ok": true, "exit_code": 0, "kernel": self.kernel,
                 "instructions": counts.iter().map(|c| json!(c)).collect::<Vec<_>>(),
             }));
         } else {
-            output::print_text(&to_text(&counts, &self.kernel));
+            output::print_text(&counting.to_text(&counts));
         }
         Ok(Answer::Yes)
     }
+}
+
+impl Counting<'_> {
+    /// Counts, for each version.
+    pub fn run(&self) -> Result<Vec<Counts>, Failure> {
+        let mut job = Job { counts_instructions: true, time_limit: self.limit, ..Job::new(self.script()) };
+        job.files
+            .extend(self.versions.iter().enumerate().map(|(i, path)| (name(i, "program", path), path.to_path_buf())));
+        for (i, input) in self.inputs.iter().enumerate().filter(|(_, input)| Path::new(input).is_file()) {
+            job.files.push((name(i, "input", Path::new(input)), PathBuf::from(input)));
+        }
+        let done = self.cache.run(self.kernel, &mut job)?;
+        (0..self.versions.len()).map(|i| counts(&done, i)).collect()
+    }
+
+    /// A table.
+    pub fn to_text(&self, counts: &[Counts]) -> String {
+        to_text(counts, self.kernel)
+    }
 
     /// Runs every version on all inputs, twice.
-    fn script(&self, versions: &[&PathBuf]) -> String {
-        let commands = versions.iter().enumerate().map(|(v, path)| {
+    fn script(&self) -> String {
+        let commands = self.versions.iter().enumerate().map(|(v, path)| {
             let mut words =
                 ["kara", "--json", "run", &name(v, "program", path), "--on", "kernel"].map(String::from).to_vec();
-            words.extend(self.prog.iter().flat_map(|p| ["--prog".to_string(), p.clone()]));
+            words.extend(self.program.iter().flat_map(|p| ["--prog".to_string(), p.to_string()]));
             for _ in 0..2 {
-                for (i, input) in self.input.iter().enumerate() {
+                for (i, input) in self.inputs.iter().enumerate() {
                     let is_file = Path::new(input).is_file();
                     let given = if is_file { name(i, "input", Path::new(input)) } else { input.clone() };
                     words.extend(["--input".to_string(), given]);
@@ -100,7 +135,7 @@ fn name(number: usize, what: &str, path: &Path) -> String {
 }
 
 /// Instructions of each counted run of a version, with the name of the run.
-fn counts(done: &Done, version: usize) -> Result<Vec<(String, u64)>, Failure> {
+fn counts(done: &Done, version: usize) -> Result<Counts, Failure> {
     let failed = |why: &str| {
         let said = String::from_utf8_lossy(&done.stderr).trim().to_string();
         Failure::machine(format!("kara did not work in the guest: {why} {said}"))
@@ -119,7 +154,7 @@ fn counts(done: &Done, version: usize) -> Result<Vec<(String, u64)>, Failure> {
     counted.collect::<Option<_>>().ok_or_else(|| failed("a run has no duration"))
 }
 
-fn to_text(counts: &[Vec<(String, u64)>], kernel: &str) -> String {
+fn to_text(counts: &[Counts], kernel: &str) -> String {
     let row = |i: usize| {
         let (name, a) = &counts[0][i];
         let b = counts.get(1).and_then(|b| b.get(i)).map(|(_, n)| *n);
