@@ -5,9 +5,10 @@ use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::program::Program;
 use karakoram_bpf::text::{self, Format, asm};
 use karakoram_elf::Object;
-use karakoram_optimize::search::{Budget, SearchOptions, propose, window::positions_of_slots};
+use karakoram_optimize::search::{Budget, Search, SearchOptions, window::positions_of_slots};
 use karakoram_proof::ProverOptions;
 use karakoram_proof::apply::{Proven, Prover};
+use karakoram_proof::rewrite::Rewrite;
 use std::time::Instant;
 
 fn read(path: &str) -> Result<Program, Box<dyn std::error::Error>> {
@@ -36,7 +37,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut options = SearchOptions { within, ..SearchOptions::default() };
         loop {
             let facts = prover.facts(proven.program(), f);
-            let proposals = propose(proven.program(), f, &facts, &prover, &mut budget, &options);
+            let search =
+                Search { program: proven.program(), function: f, facts: &facts, prover: &prover, options: &options };
+            let proposals: Vec<Rewrite> = search.find(&mut budget).into_iter().map(|found| found.rewrite).collect();
             if proposals.is_empty() {
                 break;
             }

@@ -9,7 +9,7 @@ use crate::parallel;
 use crate::passes::{self, Pass, Stage};
 use crate::portable;
 use crate::proposal::Proposal;
-use crate::search::{self, Budget, McmcOptions, SearchOptions};
+use crate::search::{self, Budget, McmcOptions, Search, SearchOptions};
 use crate::store::Store;
 use crate::window;
 use karakoram_bpf::insn::{FuncId, Insn, InsnId};
@@ -526,12 +526,15 @@ impl Run<'_> {
         options.seed = options.seed.wrapping_add(self.options.seed);
         if self.options.level < Level::O3 {
             (options.candidates_per_window, options.judgements_per_window) = (4_000, 2);
+            options.questions_per_window = 0;
         }
         let before = self.budget.judgements;
-        let mut found = search::propose(program, f, facts, &self.quick, &mut self.budget, &options);
+        let search = Search { program, function: f, facts, prover: &self.quick, options: &options };
+        let mut found = search.find(&mut self.budget);
         if let (true, Some(walk)) = (found.is_empty(), &self.options.walk) {
-            found = search::walk(program, f, facts, &self.quick, &mut self.budget, &options, walk);
+            found = search.walk(&mut self.budget, walk);
         }
+        let mut found: Vec<Rewrite> = found.into_iter().map(|f| f.rewrite).collect();
         self.judged += before - self.budget.judgements;
         let (function, prices) = (self.proven.program().function(f), self.prices(f));
         found.retain(|rewrite| {

@@ -4,7 +4,7 @@
 
 pub mod expression;
 pub mod flow;
-mod general;
+pub(crate) mod general;
 mod index;
 pub mod limits;
 mod matching;

@@ -4,9 +4,10 @@ use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::program::Program;
 use karakoram_bpf::text::{self, Format, asm};
 use karakoram_optimize::search::mcmc::Distance;
-use karakoram_optimize::search::{Budget, McmcOptions, SearchOptions, propose, walk, window::positions_of_slots};
+use karakoram_optimize::search::{Budget, Found, McmcOptions, Search, SearchOptions, window::positions_of_slots};
 use karakoram_proof::ProverOptions;
 use karakoram_proof::apply::{Proven, Prover};
+use karakoram_proof::rewrite::Rewrite;
 
 /// Searches and applies until nothing more is found.
 fn search(program: Program, slots: Option<(usize, usize)>) -> Program {
@@ -18,7 +19,9 @@ fn search(program: Program, slots: Option<(usize, usize)>) -> Program {
         let f = FuncId(0);
         let facts = prover.facts(proven.program(), f);
         let options = SearchOptions { within: within.clone(), ..SearchOptions::default() };
-        let proposals = propose(proven.program(), f, &facts, &prover, &mut budget, &options);
+        let search =
+            Search { program: proven.program(), function: f, facts: &facts, prover: &prover, options: &options };
+        let proposals: Vec<Rewrite> = rewrites(search.find(&mut budget));
         if proposals.is_empty() {
             break;
         }
@@ -30,6 +33,10 @@ fn search(program: Program, slots: Option<(usize, usize)>) -> Program {
         }
     }
     proven.program().clone()
+}
+
+fn rewrites(found: Vec<Found>) -> Vec<Rewrite> {
+    found.into_iter().map(|f| f.rewrite).collect()
 }
 
 fn sample(name: &str, slots: Option<(usize, usize)>) -> usize {
@@ -64,7 +71,8 @@ fn walked(name: &str, slots: (usize, usize), mcmc: &McmcOptions, seed: u64) -> u
     let options = SearchOptions { within, seed, ..SearchOptions::default() };
     let facts = prover.facts(&program, FuncId(0));
     let mut budget = Budget::new(1_000_000, 1_000);
-    let proposals = walk(&program, FuncId(0), &facts, &prover, &mut budget, &options, mcmc);
+    let search = Search { program: &program, function: FuncId(0), facts: &facts, prover: &prover, options: &options };
+    let proposals = rewrites(search.walk(&mut budget, mcmc));
     let mut proven = Proven::input(program);
     let verdicts = prover.apply(&mut proven, FuncId(0), &facts, proposals, &mut || true);
     assert!(verdicts.iter().all(|v| matches!(v, Some(Ok(_)))), "{verdicts:?}");
@@ -103,7 +111,8 @@ fn becomes(source: &str, expected: &str) {
 
 #[track_caller]
 fn stays(source: &str) {
-    let body: Vec<&str> = source.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('.')).collect();
+    let is_code = |l: &&str| !l.is_empty() && !l.starts_with('.') && !l.ends_with(':');
+    let body: Vec<&str> = source.lines().map(str::trim).filter(is_code).collect();
     assert_eq!(code(source).lines().count(), body.len(), "became\n{}", code(source));
 }
 
@@ -201,6 +210,84 @@ fn constants_are_solved_for() {
         "r0 = *(u64 *)(r1 + 0)
         r0 += -6419754
         r0 &= 987654321
+        exit",
+    );
+}
+
+#[test]
+fn constants_that_are_only_right_together_are_synthesised() {
+    becomes(
+        ".hook buffer=64
+        r0 = *(u64 *)(r1 + 0)
+        r0 |= 1193046
+        r0 ^= 1450744508
+        r0 &= 2023406814
+        r0 |= 70254599
+        exit",
+        "r0 = *(u64 *)(r1 + 0)
+        r0 &= 2022213768
+        r0 ^= 1413131471
+        exit",
+    );
+}
+
+#[test]
+fn tests_of_neighbouring_numbers_become_one() {
+    becomes(
+        ".hook buffer=64
+        r1 = *(u32 *)(r1 + 0)
+        r0 = 0
+        if r1 == 4 goto out
+        if r1 == 5 goto out
+        if r1 == 6 goto out
+        r0 = 7
+        out:
+        exit",
+        "r1 = *(u32 *)(r1 + 0)
+        r0 = 0
+        r1 += -7
+        if r1 > -0x4 goto @6
+        r0 = 7
+        exit",
+    );
+}
+
+#[test]
+fn a_choice_becomes_arithmetic() {
+    becomes(
+        ".hook buffer=64
+        r2 = *(u32 *)(r1 + 0)
+        r2 &= 1
+        r0 = 12
+        if r2 == 0 goto out
+        r0 = 8
+        r0 |= 5
+        out:
+        exit",
+        "r0 = *(u32 *)(r1 + 0)
+        r0 &= 1
+        r0 += 12
+        exit",
+    );
+}
+
+#[test]
+fn code_that_is_entered_in_the_middle_stays() {
+    stays(
+        ".hook buffer=64
+        r2 = *(u32 *)(r1 + 0)
+        r3 = *(u32 *)(r1 + 4)
+        r0 = 0
+        if r3 == 9 goto middle
+        r0 = *(u32 *)(r1 + 8)
+        r0 *= r3
+        r0 ^= r2
+        if r2 == 4 goto out
+        if r2 == 5 goto out
+        middle:
+        if r2 == 6 goto out
+        r0 += r3
+        out:
         exit",
     );
 }
@@ -304,7 +391,9 @@ fn an_interrupted_search_proposes_nothing() {
     let facts = prover.facts(&program, FuncId(0));
     let flag = std::sync::atomic::AtomicBool::new(true);
     let mut budget = Budget { interrupted: Some(&flag), ..Budget::new(1000, 10) };
-    assert!(propose(&program, FuncId(0), &facts, &prover, &mut budget, &SearchOptions::default()).is_empty());
+    let options = SearchOptions::default();
+    let search = Search { program: &program, function: FuncId(0), facts: &facts, prover: &prover, options: &options };
+    assert!(search.find(&mut budget).is_empty());
     let mut nothing = Budget::new(0, 10);
-    assert!(propose(&program, FuncId(0), &facts, &prover, &mut nothing, &SearchOptions::default()).is_empty());
+    assert!(search.find(&mut nothing).is_empty());
 }

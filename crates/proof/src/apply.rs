@@ -2,6 +2,7 @@
 
 use crate::ProverOptions;
 use crate::check::{Effort, check};
+use crate::counterexample::{Counterexample, counterexample};
 use crate::facts::Facts;
 use crate::interface::{self, Arguments};
 use crate::liveness;
@@ -120,6 +121,12 @@ impl Prover {
     /// Whether a rewrite holds.
     pub fn judge(&self, program: &Program, facts: &Facts, rewrite: &Rewrite) -> Verdict {
         check(program, facts, rewrite, &|f| self.arguments(f), self.options, &self.backend)
+    }
+
+    /// A state in which a refused rewrite of code without effects does something else, if the solver
+    /// has one.
+    pub fn counterexample(&self, program: &Program, facts: &Facts, rewrite: &Rewrite) -> Option<Counterexample> {
+        counterexample(program, facts, rewrite, &|f| self.arguments(f), self.options, &self.backend)
     }
 
     /// Judges proposals for one function in order against `facts`, which must be those of the

@@ -74,7 +74,7 @@ fn of_whole_function(program: &Program, rewrite: &Rewrite) -> Rewrite {
 }
 
 /// Runs both sides of a rewrite.
-fn prepare<'a>(
+pub(crate) fn prepare<'a>(
     program: &'a Program,
     facts: &'a Facts,
     rewrite: &Rewrite,
@@ -139,13 +139,23 @@ pub fn witness(
     rewrite.validate_entry(function, &facts.flow).ok()?;
     let (mut checker, old, new) =
         prepare(program, facts, &rewrite, arguments, ProverOptions::default(), backend).ok()?;
+    let (run, model, what) = first_difference(&mut checker, &old, &new)?;
+    Some(checker.describe_model(run, &model, what))
+}
+
+/// The first pair of paths that differ: that of the original, values of the unknowns, and what differs.
+pub(crate) fn first_difference<'r>(
+    checker: &mut Checker,
+    old: &'r [Run],
+    new: &[Run],
+) -> Option<(&'r Run, HashMap<u32, u64>, String)> {
     checker.wants_witness = true;
-    for a in &old {
-        for b in &new {
+    for a in old {
+        for b in new {
             if let Err(Refusal::Different(what)) = checker.pair(a, b)
                 && let Some(model) = checker.witness.take()
             {
-                return Some(checker.describe_model(a, &model, what));
+                return Some((a, model, what));
             }
         }
     }
@@ -182,8 +192,9 @@ impl LiveBytes {
     const ALL: LiveBytes = LiveBytes { stack: StackBytes::ALL, packet: PacketBytes::ALL };
 }
 
-struct Checker<'a> {
-    symbols: Symbols<'a>,
+/// Compares runs.
+pub(crate) struct Checker<'a> {
+    pub(crate) symbols: Symbols<'a>,
     /// Started for the first question that the terms do not answer by themselves.
     solver: Option<Box<dyn Decide>>,
     backend: &'a Backend,

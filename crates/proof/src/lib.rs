@@ -6,6 +6,7 @@ pub mod call;
 pub mod certificate;
 pub mod check;
 pub mod compare;
+pub mod counterexample;
 pub mod facts;
 pub mod flow;
 pub mod interface;

@@ -607,6 +607,16 @@ impl<'a> Symbols<'a> {
         self.bytes.iter().filter(move |((r, ..), _)| *r == region).map(|((_, _, base, offset), t)| (*base, *offset, *t))
     }
 
+    /// The unknown bytes of initial memory of any kind, likewise.
+    pub fn all_initial_bytes(&self) -> impl Iterator<Item = (Term, u64, Term)> {
+        self.bytes.iter().map(|((_, _, base, offset), t)| (*base, *offset, *t))
+    }
+
+    /// The unknown behind a root, when something asked for it.
+    pub fn root(&self, root: Root) -> Option<Term> {
+        self.roots.get(&root).copied()
+    }
+
     /// The context fields that were asked for before anything changed them: offset, size, value.
     pub fn initial_fields(&self) -> impl Iterator<Item = (u64, u32, Term)> {
         self.fields.iter().filter(|((epoch, ..), _)| *epoch == 0).map(|((_, offset, size), t)| (*offset, *size, *t))

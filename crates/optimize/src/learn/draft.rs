@@ -48,6 +48,8 @@ pub struct Draft {
     pub givens: Vec<String>,
     /// The constants so far, with their numbers in the sample.
     pub constants: Vec<(String, u64)>,
+    /// Whether it is said of both widths.
+    pub is_any_width: bool,
 }
 
 /// Numbers that mark the holes while an instruction is printed.
@@ -85,6 +87,7 @@ impl Draft {
             conditions: Vec::new(),
             givens: Vec::new(),
             constants: Vec::new(),
+            is_any_width: false,
         })
     }
 
@@ -93,8 +96,23 @@ impl Draft {
         names(&sample.old)[reg.index()].filter(|r| *r != Reg::FP).map(|r| format!("r{}", letter(r)))
     }
 
+    /// The same for both widths, where it is about one width throughout.
+    pub fn for_any_width(&self) -> Option<Draft> {
+        let wanted = width(&self.old[0])?;
+        let is_same = self.old.iter().chain(&self.new).all(|i| width(i) == Some(wanted));
+        is_same.then(|| Draft { is_any_width: true, ..self.clone() })
+    }
+
     /// Its text, for the parser of rules.
     pub fn text(&self) -> String {
+        let text = self.text_of_width();
+        match (self.is_any_width, width(&self.old[0])) {
+            (true, Some(width)) => for_any_width(&text, width),
+            _ => text,
+        }
+    }
+
+    fn text_of_width(&self) -> String {
         let mut lines = vec!["rule learned/draft".to_string()];
         let side = |insns: &[Insn], numbers: &[Number]| -> Vec<String> {
             insns.iter().enumerate().map(|(i, insn)| format!("  {}", print(insn, i, numbers))).collect()
@@ -160,6 +178,35 @@ fn print(insn: &Insn, step: usize, numbers: &[Number]) -> String {
         }
     }
     line
+}
+
+/// The width of an operation that rules can say of both.
+fn width(insn: &Insn) -> Option<Width> {
+    match insn {
+        Insn::Alu { width, .. } | Insn::Mov { width, .. } | Insn::Neg { width, .. } | Insn::Branch { width, .. } => {
+            Some(*width)
+        }
+        _ => None,
+    }
+}
+
+/// A rule about one width said of both: registers without a width, and its bits by name. What is given
+/// and dead is said of whole registers.
+fn for_any_width(text: &str, width: Width) -> String {
+    let (kind, bits) = match width {
+        Width::W64 => ('r', "64"),
+        Width::W32 => ('w', "32"),
+    };
+    let line = |line: &str| {
+        if line.starts_with("given") || line.starts_with("dead") {
+            return line.to_string();
+        }
+        let letters = (b'A'..=b'K').map(char::from);
+        letters.fold(replace_word(line, bits, "BITS"), |line, l| {
+            replace_word(&line, &format!("{kind}{l}"), &format!("x{l}"))
+        })
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n") + "\n"
 }
 
 fn replace_word(line: &str, word: &str, by: &str) -> String {

@@ -17,6 +17,11 @@ pub fn rule(sample: &Sample) -> Option<Rule> {
             draft = better;
         }
     }
+    draft.for_any_width().and_then(|wider| proven(&wider)).or_else(|| proven(&draft))
+}
+
+/// The rule that a draft says, when it holds for all registers.
+fn proven(draft: &Draft) -> Option<Rule> {
     let rule = parse::rules(&draft.text()).ok()?.pop()?;
     matches!(prove::rule(&rule), Verdict::Holds { .. }).then_some(rule)
 }

@@ -2,7 +2,7 @@
 //! its turn.
 
 use crate::pipeline::{Options, optimize};
-use crate::search::{self, Budget, Found, McmcOptions, SearchOptions};
+use crate::search::{self, Budget, Found, McmcOptions, Search, SearchOptions};
 use karakoram_bpf::effects::{self, RegSet};
 use karakoram_bpf::insn::{FuncId, Insn, Reg};
 use karakoram_bpf::program::Program;
@@ -96,10 +96,11 @@ pub fn samples(program: Program, origin: &str, effort: &Effort, interrupted: Opt
 fn round(proven: &mut Proven, prover: &Prover, f: FuncId, effort: &Effort, budget: &mut Budget) -> Vec<Found> {
     let facts = prover.facts(proven.program(), f);
     let options = SearchOptions::default();
-    let mut found = search::find(proven.program(), f, &facts, prover, budget, &options);
+    let search = Search { program: proven.program(), function: f, facts: &facts, prover, options: &options };
+    let mut found = search.find(budget);
     if found.is_empty() && effort.steps > 0 {
         let walk = McmcOptions { iterations: effort.steps, ..McmcOptions::default() };
-        found = search::find_by_walk(proven.program(), f, &facts, prover, budget, &options, &walk);
+        found = search.walk(budget, &walk);
     }
     let rewrites = found.iter().map(|f| f.rewrite.clone()).collect();
     let verdicts = prover.apply(proven, f, &facts, rewrites, &mut || true);

@@ -61,6 +61,7 @@ impl Key {
         for insn in &window.insns {
             names.canonical(insn).hash(&mut h);
         }
+        window.leads.hash(&mut h);
         let mut roots: Vec<Root> = Vec::new();
         for (number, reg) in names.from.iter().enumerate() {
             let Some(reg) = *reg else { continue };

@@ -27,6 +27,11 @@ pub fn are_respected(facts: &Facts, window: &Window, insns: &[Insn]) -> bool {
     violations(facts, window, insns) <= violations(facts, window, &window.insns)
 }
 
+/// Whether a register holds nothing but a number.
+pub fn is_number(fact: &Fact) -> bool {
+    sort(fact) == Sort::Number
+}
+
 fn sort(fact: &Fact) -> Sort {
     match fact.kind {
         Kind::Pointer { nullable: true, .. } | Kind::Map(_) => Sort::Fixed,

@@ -192,6 +192,7 @@ impl<'a> Slicer<'a> {
         Some(Window {
             function: self.function,
             slots: insns.iter().map(Insn::slots).sum(),
+            leads: vec![None; insns.len()],
             insns,
             positions,
             ahead,

@@ -33,8 +33,7 @@ impl Digest {
             part.hash(&mut h);
             Hashing { names: names(facts, window), h: &mut h }.everything(program, facts, window);
             format!("{isa:?} {:?} {:?}", prover.options, prover.backend).hash(&mut h);
-            let effort = (options.longest, options.candidates_per_window, options.judgements_per_window);
-            (options.seed, options.cases, effort, env!("CARGO_PKG_VERSION")).hash(&mut h);
+            (options.seed, options.cases, options.effort(), env!("CARGO_PKG_VERSION")).hash(&mut h);
             h.finish().to_le_bytes()
         };
         let mut bytes = [0; 16];
@@ -70,6 +69,7 @@ impl Hashing<'_> {
         for positions in [&window.positions, &window.ahead, &window.behind] {
             positions.iter().map(|p| p - first).collect::<Vec<usize>>().hash(self.h);
         }
+        window.leads.hash(self.h);
         self.state(&window.state);
         let target =
             window.branch.and_then(|(insn, _)| insn.target().and_then(|t| facts.flow.positions.get(t).copied()));
