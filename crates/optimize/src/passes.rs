@@ -14,6 +14,7 @@ mod arrange;
 mod branch;
 mod choice;
 mod clear_bits;
+mod constants;
 mod copies;
 mod dead;
 mod deletion;
@@ -23,6 +24,7 @@ mod extensions;
 mod hoist;
 mod joins;
 mod jumps;
+mod keep;
 mod known;
 mod legacy;
 mod locked_add;
@@ -34,6 +36,7 @@ mod reload;
 mod returns;
 mod select;
 mod share;
+mod shifted;
 mod spills;
 mod sums;
 mod switch;
@@ -120,11 +123,14 @@ pub const ALL: &[Pass] = &[
     pass("overlap", Level::O2, Stage::SECOND, 0, overlap::propose),
     pass("advance", Level::O2, Stage::SECOND, 0, advance::propose),
     pass("exchange", Level::O2, Stage::SECOND, 0, exchange::propose),
+    pass("keep", Level::O2, Stage::SECOND, 0, keep::propose),
+    pass("shifted", Level::O2, Stage::SECOND, 0, shifted::propose),
     pass("joins", Level::O2, Stage::SECOND, 0, joins::propose),
     pass("select", Level::O2, Stage::SECOND, 0, select::propose),
     pass("clear_bits", Level::O2, Stage::SECOND, 0, clear_bits::propose),
     pass("share", Level::O2, Stage::SECOND, 0, share::propose),
     pass("hoist", Level::O2, Stage::SECOND, 0, hoist::propose),
+    pass("constants", Level::O2, Stage::SECOND, 0, constants::propose),
     pass("extensions", Level::O2, Stage::SECOND, 0, extensions::propose),
     pass("exits", Level::O2, Stage::SECOND, 0, exits::propose),
     pass("returns", Level::O2, Stage::SECOND, 0, returns::propose),
