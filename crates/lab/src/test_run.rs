@@ -66,6 +66,8 @@ pub struct Plan {
     pub cases: Vec<(Case, Way)>,
     /// Runs on each input in a trial.
     pub repeat: u32,
+    /// What the versions return on the first input that is measured.
+    pub returns: u64,
 }
 
 impl Plan {
@@ -73,15 +75,21 @@ impl Plan {
     pub fn find(versions: &[&dyn Version], cases: Vec<Case>, repeat: u32) -> Result<Plan, LabError> {
         let once = versions.iter().map(|v| v.load()).collect::<Result<Vec<_>, _>>()?;
         let often = versions.first().ok_or_else(|| LabError::Request("there is no version".into()))?.load()?;
-        let way = |(place, case): (usize, Case)| {
-            let way = way(place, &case, &once, often.as_ref())?;
-            Ok((case, way))
-        };
-        Ok(Plan { cases: cases.into_iter().enumerate().map(way).collect::<Result<_, LabError>>()?, repeat })
+        let mut plan = Plan { cases: Vec::new(), repeat, returns: 0 };
+        let mut is_first = true;
+        for (place, case) in cases.into_iter().enumerate() {
+            let (way, returns) = way(place, &case, &once, often.as_ref())?;
+            if case.is_measured && std::mem::take(&mut is_first) {
+                plan.returns = returns;
+            }
+            plan.cases.push((case, way));
+        }
+        Ok(plan)
     }
 }
 
-fn way(place: usize, case: &Case, once: &[Box<dyn InKernel>], often: &dyn InKernel) -> Result<Way, LabError> {
+/// How to time a case, and what it returns.
+fn way(place: usize, case: &Case, once: &[Box<dyn InKernel>], often: &dyn InKernel) -> Result<(Way, u64), LabError> {
     once.iter().map(AsRef::as_ref).chain([often]).try_for_each(|l| l.set(place))?;
     let outputs = once.iter().map(|l| run(l.as_ref(), place, 1)).collect::<Result<Vec<_>, _>>()?;
     let first = &outputs[0];
@@ -95,7 +103,7 @@ fn way(place: usize, case: &Case, once: &[Box<dyn InKernel>], often: &dyn InKern
     }
     let again = run(often, place, 3)?;
     let is_steady = once[0].packet_after(first) == case.packet && is_same(&again) && again.ctx == first.ctx;
-    Ok(if is_steady { Way::Batch } else { Way::Single })
+    Ok((if is_steady { Way::Batch } else { Way::Single }, u64::from(first.retval)))
 }
 
 /// Trials of one version: `ns` of each input, named as the input.

@@ -1,6 +1,7 @@
 //! `kara bench`: how much faster one version of a program runs than another.
 
 mod counted;
+mod testbed;
 mod times;
 
 use crate::arguments::Common;
@@ -28,13 +29,15 @@ Examples:
   kara bench a.o b.o --input 'packet:eth / ipv4 / udp'   one packet
   kara bench a.o b.o --input capture.pcap --prog xdp --rounds 100 -o build/bench
   kara bench a.o b.o --input prog.toml --count           executed instructions, the same in every run
+  kara bench a.o b.o --input prog.toml --testbed         also the highest rates without loss
 
 Every round loads both versions anew, and A a second time as a control, in random order, and runs each
 many times on each packet in the kernel's test run. A ratio is the median over rounds, with a 95 %
 bootstrap interval; runs are combined by their geometric mean. The two are called different only when the
 interval excludes 1 and the ratio lies outside of what A against itself shows. Nothing is subtracted: the
 kernel's loop around the program is in all times alike, so ratios of short programs are understated. Runs
-that change their packet are timed one by one. docs/inputs.md describes scenarios.
+that change their packet are timed one by one. docs/inputs.md describes scenarios. --testbed sends packets
+through network namespaces that are made for it and removed, to XDP and tc programs.
 
 Exit status: 0 measured, 2 wrong request or input, 3 not possible on this machine.";
 
@@ -72,6 +75,12 @@ pub struct Options {
     /// Count executed instructions in a guest instead, the same number in every run
     #[arg(long)]
     count: bool,
+    /// Also search for the highest rate without loss of both, with real packets
+    #[arg(long, conflicts_with = "count")]
+    testbed: bool,
+    /// Searches for the rate of each, for --testbed
+    #[arg(long, value_name = "N", default_value_t = 7, requires = "testbed", value_parser = clap::value_parser!(u32).range(5..=1000))]
+    searches: u32,
     /// Version of the guest's kernel, for --count
     #[arg(long, value_name = "VERSION", default_value = "6.12", requires = "count")]
     kernel: String,
@@ -91,8 +100,10 @@ impl Options {
         let a = Input::read(&self.first, &Sidecars::default())?;
         let b = Input::read_version(&self.second, &a)?;
         let (entry, other) = (a.entry(self.prog.as_deref())?, b.entry(self.prog.as_deref())?);
-        let program = a.program().function(entry).name.clone();
+        let attached = testbed::Program::of(&a, entry);
+        let program = attached.name.clone();
         let kernel = Kernel::open(self.program_type.program_type).map_err(Failure::machine)?;
+        let settings = scenario.clone();
         let versions = Versions::new(kernel, vec![(a, entry), (b, other)], scenario, self.repeat)
             .map_err(|e| e.of_file(&self.first))?;
         if !versions.plan().cases.iter().any(|(case, _)| case.is_measured) {
@@ -100,12 +111,19 @@ impl Options {
         }
         let results = self.measure(&versions, &program, common)?;
         let times = Times::of(&results, versions.plan());
-        match common.json {
-            true => output::print_json(&self.to_json(&program, &times, &results)),
-            false => output::print_text(&self.to_text(&times, &results)),
+        let returns = versions.plan().returns;
+        let rates = self.testbed.then(|| self.rates(&attached, &settings, returns, common)).transpose()?;
+        if common.json {
+            let mut answer = self.to_json(&program, &times, &results);
+            answer["rates"] = rates.as_ref().map_or(serde_json::Value::Null, |r| r.to_json());
+            output::print_json(&answer);
+        } else {
+            output::print_text(&self.to_text(&times, &results));
+            output::print_text(rates.as_ref().map_or("", |r| r.to_text()));
         }
         if let Some(folder) = &self.output {
-            write(folder, &results, &format!("{program}: {} and {}", self.first, self.second))?;
+            let runs: Vec<Results> = std::iter::once(results).chain(rates.map(|r| r.results)).collect();
+            write(folder, &runs, &format!("{program}: {} and {}", self.first, self.second))?;
         }
         Ok(Answer::Yes)
     }
@@ -156,8 +174,8 @@ impl Options {
     }
 }
 
-fn write(folder: &Path, results: &Results, title: &str) -> Result<(), Failure> {
-    results.write(folder).map_err(failure)?;
-    let page = presentation::report(title, std::slice::from_ref(results)).map_err(failure)?;
+fn write(folder: &Path, runs: &[Results], title: &str) -> Result<(), Failure> {
+    runs.iter().try_for_each(|run| run.write(&folder.join(&run.experiment)).map_err(failure))?;
+    let page = presentation::report(title, runs).map_err(failure)?;
     report::write(&page, folder).map_err(failure)
 }

@@ -3,7 +3,7 @@
 mod accept;
 mod calibrate;
 pub mod count;
-mod experiments;
+pub mod experiments;
 mod guest;
 mod list;
 pub mod machine;

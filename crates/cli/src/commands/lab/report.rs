@@ -17,7 +17,8 @@ Examples:
   kara lab report experiments/echo/results
 
 Everything is made from the results.json files alone: report.html (one page that needs no other file),
-report.json, README.md, a CSV file for each table and an SVG file for each figure.
+report.json, README.md, a CSV file for each table and an SVG file for each figure. Where there is only a
+report.json, as other experiments write it, it is shown as it is.
 
 Exit status: 0 done, 2 wrong request or input.";
 
@@ -25,7 +26,7 @@ Exit status: 0 done, 2 wrong request or input.";
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = AFTER_HELP)]
 pub struct Options {
-    /// Folder with results.json, or with folders that have one
+    /// Folder with results.json, or with folders that have one, or with report.json
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
@@ -34,12 +35,29 @@ impl Options {
     /// Writes the pages.
     pub fn run(&self, common: &Common) -> Result<Answer, Failure> {
         let runs = read_all(&self.folder)?;
-        let report = write_all(&self.folder, &runs)?;
+        let report = match runs.is_empty() {
+            true => self.show()?,
+            false => write_all(&self.folder, &runs)?,
+        };
         match common.json {
             true => output::print_json(&to_json("kara/lab/report/1", &self.folder, &runs, &report)),
             false => output::print_text(&to_text(&self.folder, &report)),
         }
         Ok(Answer::Yes)
+    }
+}
+
+impl Options {
+    /// Shows a report that others made.
+    fn show(&self) -> Result<Report, Failure> {
+        let made = self.folder.join("report.json");
+        if !made.is_file() {
+            let shown = self.folder.display().to_string();
+            return Err(Failure::usage(format!("there is neither {FILE} nor report.json in it")).of_file(&shown));
+        }
+        let report = report::read(&made).map_err(failure)?;
+        report::write(&report, &self.folder).map_err(failure)?;
+        Ok(report)
     }
 }
 
@@ -51,12 +69,7 @@ fn read_all(folder: &Path) -> Result<Vec<(PathBuf, Results)>, Failure> {
     places.extend(entries.flatten().map(|e| e.path()));
     places.retain(|p| p.join(FILE).is_file());
     places.sort();
-    let runs = places.into_iter().map(|p| Ok((p.clone(), Results::read(&p).map_err(failure)?)));
-    let runs = runs.collect::<Result<Vec<_>, Failure>>()?;
-    match runs.is_empty() {
-        true => Err(Failure::usage(format!("there is no {FILE} in it")).of_file(&shown)),
-        false => Ok(runs),
-    }
+    places.into_iter().map(|p| Ok((p.clone(), Results::read(&p).map_err(failure)?))).collect()
 }
 
 /// Writes a report for each run where its results are, and one of all.
@@ -92,7 +105,9 @@ pub fn to_text(folder: &Path, report: &Report) -> String {
     }
     report.warnings.iter().for_each(|w| out += &format!("warning: {w}\n"));
     let counts: Vec<String> = presentation::tally(report).iter().map(|(words, n)| format!("{n} {words}")).collect();
-    out += &format!("{}\n", counts.join(", "));
+    if !counts.is_empty() {
+        out += &format!("{}\n", counts.join(", "));
+    }
     out + &format!("{}\n", folder.join("report.html").display())
 }
 
