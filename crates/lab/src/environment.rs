@@ -23,7 +23,7 @@ pub fn record() -> Vec<(String, String)> {
         ("clock source", line("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
         ("load average", line("/proc/loadavg")),
         ("mitigations", mitigations()),
-        ("command line of the kernel", line("/proc/cmdline")),
+        ("options of the kernel", options()),
         ("BPF JIT", jit()),
         ("congestion control", line("/proc/sys/net/ipv4/tcp_congestion_control")),
         ("clang", version("clang-19", "--version")),
@@ -113,6 +113,27 @@ fn jit() -> Option<String> {
     let statistics = line("/proc/sys/kernel/bpf_stats_enabled").map(|v| format!("statistics {v}"));
     let all = ["enable", "harden", "kallsyms"].into_iter().filter_map(setting).chain(statistics);
     Some(all.collect::<Vec<_>>().join(", "))
+}
+
+/// Words of the kernel's command line that change how long things take.
+fn options() -> Option<String> {
+    const ABOUT: [&str; 12] = [
+        "mitigations",
+        "isolcpus",
+        "nohz",
+        "rcu_nocbs",
+        "idle",
+        "cpuidle",
+        "intel_pstate",
+        "amd_pstate",
+        "preempt",
+        "nosmt",
+        "maxcpus",
+        "tsc",
+    ];
+    let text = line("/proc/cmdline")?;
+    let words = text.split_ascii_whitespace().filter(|w| ABOUT.iter().any(|name| w.starts_with(name)));
+    Some(words.collect::<Vec<_>>().join(" "))
 }
 
 /// First line of what a program says about itself.
