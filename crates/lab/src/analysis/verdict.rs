@@ -6,6 +6,7 @@ use crate::comparison::{FEWEST_ROUNDS, Finding};
 use crate::experiment::{ClaimText, Rule};
 use crate::report::{Claim, Verdict, plain};
 use crate::results::Results;
+use crate::statistics::median;
 use crate::units::Shown;
 
 /// A verdict, why, and what was measured.
@@ -129,8 +130,8 @@ fn bounds(found: &Estimate, least: Option<f64>, most: Option<f64>, show: &dyn Fn
 /// The values of variants with their intervals, in one unit.
 fn shown(metric: &MetricAnalysis, variants: &[&str]) -> String {
     let figures: Vec<_> = variants.iter().filter_map(|v| metric.named(v)).collect();
-    let largest = figures.iter().map(|f| f.estimate.value.abs()).fold(0.0, f64::max);
-    let shown = Shown::of(&metric.unit, largest);
+    let sizes: Vec<f64> = figures.iter().map(|f| f.estimate.value.abs()).collect();
+    let shown = Shown::of(&metric.unit, median(&sizes));
     let one = |f: &&super::VariantFigures| {
         let e = &f.estimate;
         format!("{} {} [{}, {}]", f.name, shown.number(e.value), shown.number(e.low), shown.number(e.high))

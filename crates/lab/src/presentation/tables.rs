@@ -7,13 +7,14 @@ use crate::comparison::{Comparison, Finding};
 use crate::experiment::Better;
 use crate::report::{Cell, Column, Table, plain};
 use crate::results::Results;
+use crate::statistics::median;
 use crate::units::Shown;
 use std::collections::BTreeMap;
 
 /// A metric of all variants.
 pub fn metric(analysis: &Analysis, metric: &MetricAnalysis) -> Table {
-    let largest = metric.variants.iter().map(|v| v.estimate.value.abs()).fold(0.0, f64::max);
-    let shown = Shown::of(&metric.unit, largest);
+    let sizes: Vec<f64> = metric.variants.iter().map(|v| v.estimate.value.abs()).collect();
+    let shown = Shown::of(&metric.unit, median(&sizes));
     let is_published = !metric.metric.published.is_empty();
     let mut columns =
         vec![Column::text("variant"), Column::estimate(&metric.metric.title, &shown.unit, shown.decimals)];
