@@ -17,6 +17,7 @@ use karakoram_lab::trial::Workshop;
 use karakoram_lab::trials;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use tempfile::TempDir;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -31,6 +32,9 @@ from it (`kara lab report`). A busy machine marks the results as contaminated.
 
 Exit status: 0 measured, whatever came out; 2 wrong request or input; 3 not possible on this machine, or
 busy with --only-quiet.";
+
+/// What names of folders for programs begin with.
+const SCRATCH: &str = "kara-lab-";
 
 /// Options of `kara lab run`.
 #[derive(clap::Args, Debug)]
@@ -101,10 +105,7 @@ impl Options {
     }
 
     fn measure(&self, experiment: &Experiment, contamination: Vec<String>, bar: &Bar) -> Result<Results, Failure> {
-        let scratch = tempfile::Builder::new()
-            .prefix("kara-lab-")
-            .tempdir()
-            .map_err(|e| Failure::machine(format!("could not make a folder for programs: {e}")))?;
+        let scratch = scratch_folder()?;
         let programs = self.folder.find()?.join("../programs");
         let optimize = |object: &Path| optimize(object, scratch.path());
         let workshop = Workshop { programs: &programs, scratch: scratch.path(), optimize: &optimize };
@@ -136,6 +137,27 @@ fn kind(experiment: &Experiment) -> Result<&'static dyn karakoram_lab::trial::Ki
         Failure::input(format!("experiment {}: there is no kind of trial `{name}`", experiment.name))
             .help(format!("there are: {}", known.join(", ")))
     })
+}
+
+/// A folder for programs, named after this process so that others can tell whether it is left over.
+fn scratch_folder() -> Result<TempDir, Failure> {
+    sweep();
+    let prefix = format!("{SCRATCH}{}-", std::process::id());
+    let made = tempfile::Builder::new().prefix(&prefix).tempdir();
+    made.map_err(|e| Failure::machine(format!("could not make a folder for programs: {e}")))
+}
+
+/// Removes the folders of processes that were killed.
+fn sweep() {
+    let Ok(entries) = std::fs::read_dir(std::env::temp_dir()) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let owner = name.strip_prefix(SCRATCH).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+        if owner.is_some_and(|id| !Path::new(&format!("/proc/{id}")).exists()) {
+            // Somebody else may be sweeping too.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// An optimized copy of an object, by this very program.
