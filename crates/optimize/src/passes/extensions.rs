@@ -114,7 +114,7 @@ impl Uses<'_, '_> {
             Insn::MovSx { bits, .. } => Some(bits as u32),
             Insn::Endian { bits, .. } => Some(bits as u32).filter(|b| *b < 64),
             Insn::Store { size, base, src: Operand::Reg(src), .. } if src == reg && base != reg => {
-                Some(size.bytes() as u32 * 8).filter(|b| *b < 64)
+                Some(size.bytes() * 8).filter(|b| *b < 64)
             }
             Insn::Branch { width: Width::W32, .. } => Some(32),
             Insn::Call(callee) => {
