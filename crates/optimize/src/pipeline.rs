@@ -1,6 +1,12 @@
 //! Rounds of proposals and judgements, until nothing gets better.
 
-use crate::avoid::Avoided;
+mod fence;
+mod options;
+mod outcome;
+
+pub use options::{Level, Options, SlotWindow};
+pub use outcome::{FunctionStats, Outcome, Progress, Refused, RuleStats};
+
 use crate::context::Context;
 use crate::cost::{Cost, Goal, Latencies, Prices};
 use crate::explain;
@@ -9,157 +15,21 @@ use crate::parallel;
 use crate::passes::{self, Pass, Stage};
 use crate::portable;
 use crate::proposal::Proposal;
-use crate::search::{self, Budget, McmcOptions, Search, SearchOptions};
-use crate::store::Store;
+use crate::search::{self, Budget, Search, SearchOptions};
 use crate::window;
-use karakoram_bpf::insn::{FuncId, Insn, InsnId};
+use fence::Fence;
+use karakoram_bpf::insn::{FuncId, Insn};
 use karakoram_bpf::program::{Function, Program};
-use karakoram_proof::ProverOptions;
 use karakoram_proof::apply::{Proven, Prover};
 use karakoram_proof::facts::Facts;
 use karakoram_proof::refusal::Refusal;
 use karakoram_proof::rewrite::Rewrite;
 use karakoram_proof::solver::Backend;
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
-use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-
-/// How hard to try.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub enum Level {
-    /// Nothing.
-    O0,
-    /// Dead code, constants, copies, jumps.
-    O1,
-    /// All passes.
-    #[default]
-    O2,
-    /// All passes, and search.
-    O3,
-}
-
-/// Where edits are allowed: inclusive slots of one function of the input.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SlotWindow {
-    /// The function.
-    pub function: FuncId,
-    /// First slot.
-    pub first: usize,
-    /// Last slot.
-    pub last: usize,
-}
-
-/// What to do.
-#[derive(Clone, Default)]
-pub struct Options<'a> {
-    /// How hard to try.
-    pub level: Level,
-    /// What is to become smaller.
-    pub goal: Goal,
-    /// What instructions take, for [`Goal::Latency`]; `None` is the model that is built in.
-    pub latencies: Option<Arc<Latencies>>,
-    /// Most judgements for the whole program, shared out by length; `None` is a number for each function
-    /// that grows with its length.
-    pub effort: Option<u64>,
-    /// Only change these slots.
-    pub window: Option<SlotWindow>,
-    /// Rules that are not to be used, by name or by the part before the slash.
-    pub skip: BTreeSet<String>,
-    /// Rewrites that another judge minds.
-    pub avoid: Avoided,
-    /// Only these functions, by name.
-    pub only: Option<BTreeSet<String>>,
-    /// Stop after that many rewrites, for finding the one that does harm.
-    pub stop_after: Option<usize>,
-    /// Set to stop early and keep what is proven.
-    pub interrupted: Option<&'a AtomicBool>,
-    /// Keep every refused proposal as text; slow.
-    pub explain: bool,
-    /// Memory-model optimizations of the prover.
-    pub prover: ProverOptions,
-    /// Also walk as K2 does, where nothing else finds anything.
-    pub walk: Option<McmcOptions>,
-    /// Seed of the search.
-    pub seed: u64,
-    /// Functions worked on at once; 0 counts as 1.
-    pub jobs: usize,
-    /// What searches of other runs came to; the result is the same with and without.
-    pub store: Option<&'a dyn Store>,
-}
-
-/// News for whoever waits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// A round of a function is done.
-    Round {
-        /// The function.
-        function: FuncId,
-        /// Its slots now.
-        slots: usize,
-        /// Rewrites applied in this round.
-        applied: usize,
-    },
-}
-
-/// A proposal that was refused, as text; kept only with [`Options::explain`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
-    /// The function.
-    pub function: FuncId,
-    /// Why.
-    pub why: String,
-    /// What was proposed.
-    pub rewrite: String,
-}
-
-/// How a rule fared.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RuleStats {
-    /// Judgements.
-    pub judged: usize,
-    /// Rewrites applied.
-    pub accepted: usize,
-    /// Slots saved by them.
-    pub saved_slots: i64,
-    /// Refusals by their kind.
-    pub refused: BTreeMap<&'static str, usize>,
-}
-
-/// How a function fared.
-#[derive(Clone, Debug, Default)]
-pub struct FunctionStats {
-    /// Its name.
-    pub name: String,
-    /// Cost before.
-    pub before: Cost,
-    /// Cost after.
-    pub after: Cost,
-    /// Rounds.
-    pub rounds: usize,
-    /// By rule.
-    pub rules: BTreeMap<String, RuleStats>,
-    /// Time spent. The only thing in here that differs between runs.
-    pub time: Duration,
-}
-
-/// Everything that came of it.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// The better program.
-    pub proven: Proven,
-    /// One for each function.
-    pub functions: Vec<FunctionStats>,
-    /// Refused proposals, when they were asked for.
-    pub refused: Vec<Refused>,
-    /// Judgements.
-    pub judged: u64,
-    /// Whether work was left: the budget was used up, or it was interrupted.
-    pub is_partial: bool,
-}
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// Makes a program better. Its functions are worked on apart, [`Options::jobs`] at once, so the
 /// result is the same with any number of jobs.
@@ -315,13 +185,6 @@ struct Run<'a> {
     given_up: HashMap<Shape, (usize, usize)>,
 }
 
-/// The instructions around the slots that may be changed.
-#[derive(Clone, Copy)]
-struct Fence {
-    before: Option<InsnId>,
-    after: Option<InsnId>,
-}
-
 impl Run<'_> {
     fn prices(&self, f: FuncId) -> Prices<'_> {
         let latencies = self.options.latencies.as_deref().unwrap_or_else(|| Latencies::builtin());
@@ -333,7 +196,7 @@ impl Run<'_> {
     }
 
     fn function(&mut self, f: FuncId, progress: &mut dyn FnMut(Progress)) {
-        let fence = self.options.window.map(|w| fence(self.proven.program(), &w));
+        let fence = self.options.window.map(|w| Fence::around(self.proven.program(), &w));
         let length = self.proven.program().function(f).nodes.len() as u64;
         let (candidates, questions) = search_work(self.options.level, length);
         self.budget.candidates = candidates;
@@ -475,7 +338,7 @@ impl Run<'_> {
     fn candidates(&self, f: FuncId, facts: &Facts, stage: Stage, fence: Option<Fence>) -> (Vec<Rewrite>, Vec<u64>) {
         let context = Context::new(self.proven.program(), f, facts, &|f| self.prover.arguments(f));
         let prices = self.prices(f);
-        let allowed = fence.map_or(0..context.len(), |w| within(&facts.flow.positions, context.len(), w));
+        let allowed = fence.map_or(0..context.len(), |w| w.within(&facts.flow.positions, context.len()));
         let mut proposals: Vec<((i64, i64), &Pass, Proposal)> = Vec::new();
         for pass in passes::ALL {
             if !pass.has_turn(stage, self.options.level, self.options.goal) || self.is_skipped(pass.name) {
@@ -521,7 +384,7 @@ impl Run<'_> {
             return Vec::new();
         }
         let program = self.proven.program();
-        let within = fence.map(|w| within(&facts.flow.positions, facts.before.len(), w));
+        let within = fence.map(|w| w.within(&facts.flow.positions, facts.before.len()));
         let mut options = SearchOptions { within, ..SearchOptions::default() };
         options.seed = options.seed.wrapping_add(self.options.seed);
         if self.options.level < Level::O3 {
@@ -548,22 +411,6 @@ impl Run<'_> {
         let family = rule.split('/').next().unwrap_or(rule);
         self.options.skip.contains(rule) || self.options.skip.contains(family)
     }
-}
-
-fn fence(program: &Program, window: &SlotWindow) -> Fence {
-    let function = program.function(window.function);
-    let offsets = function.slot_offsets();
-    let inside = |i: usize| offsets[i] >= window.first && offsets[i + 1] <= window.last + 1;
-    let n = function.nodes.len();
-    let first = (0..n).find(|i| inside(*i)).unwrap_or(n);
-    let last = (0..n).rev().find(|i| inside(*i)).map_or(first, |i| i + 1);
-    let id = |i: usize| function.nodes.get(i).map(|n| n.id);
-    Fence { before: first.checked_sub(1).and_then(id), after: id(last) }
-}
-
-fn within(positions: &HashMap<InsnId, usize>, length: usize, fence: Fence) -> Range<usize> {
-    let at = |id: Option<InsnId>| id.and_then(|id| positions.get(&id).copied());
-    at(fence.before).map_or(0, |p| p + 1)..at(fence.after).unwrap_or(length)
 }
 
 /// Whether rounds still make a function cheaper. Each proposal promises so, but how often code runs
