@@ -5,6 +5,7 @@ pub mod avoid;
 pub mod block;
 pub mod context;
 pub mod cost;
+pub mod demand;
 pub mod draft;
 mod explain;
 mod graph;

@@ -34,6 +34,7 @@ mod overlap;
 mod rebase;
 mod reload;
 mod returns;
+mod rotate;
 mod select;
 mod share;
 mod shifted;
@@ -124,6 +125,7 @@ pub const ALL: &[Pass] = &[
     pass("advance", Level::O2, Stage::SECOND, 0, advance::propose),
     pass("exchange", Level::O2, Stage::SECOND, 0, exchange::propose),
     pass("keep", Level::O2, Stage::SECOND, 0, keep::propose),
+    pass("rotate", Level::O2, Stage::SECOND, 0, rotate::propose),
     pass("shifted", Level::O2, Stage::SECOND, 0, shifted::propose),
     pass("joins", Level::O2, Stage::SECOND, 0, joins::propose),
     pass("select", Level::O2, Stage::SECOND, 0, select::propose),
