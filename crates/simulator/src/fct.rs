@@ -1,12 +1,13 @@
 //! Flow completion times and throughput over a link, unprotected or protected.
 
 use crate::flow::{Frame, Host, Kind, Path, Station, Transport, World};
-use crate::link::{Buffers, ProtectedLink, Setup};
+use crate::link::{Buffers, ProtectedLink, Rate, Setup};
 use crate::loss::{LossModel, LossStream};
 use crate::random::Random;
 use crate::rdma;
 use crate::tcp::{self, Jiffies, congestion::Algorithm};
 use karakoram_link::config::{LineRate, Mode, Protection};
+use karakoram_link::fec::Code;
 
 const MILLISECOND: u64 = 1_000_000_000;
 /// Flows begin so long after the one before, so that nothing is under way.
@@ -232,6 +233,9 @@ fn stations(kind: Kind, random: &mut Random) -> [Station; 2] {
     [Station::new(host, factor), Station::new(host, factor)]
 }
 
+/// Frames that the receiver's ring holds without back-pressure (200 KB).
+const UNCHECKED_FRAMES: usize = 128;
+
 /// A flow without end.
 #[derive(Clone, Debug)]
 pub struct Bulk {
@@ -247,6 +251,8 @@ pub struct Bulk {
     pub copies: u8,
     /// The switches' buffers.
     pub buffers: Buffers,
+    /// Whether the receiver's switch may stop the sender's.
+    pub has_back_pressure: bool,
     /// How long it runs before it is measured, picoseconds.
     pub warm_up: u64,
     /// How long it is measured.
@@ -275,13 +281,27 @@ pub struct Throughput {
 /// Runs a flow without end.
 pub fn run_bulk(bulk: &Bulk) -> Throughput {
     let loss = if bulk.variant == Variant::Lossless { LossModel::Never } else { bulk.loss.clone() };
-    let setup = bulk.variant.setup(bulk.line, bulk.copies, bulk.buffers);
+    let mut setup = bulk.variant.setup(bulk.line, bulk.copies, bulk.buffers);
+    if !bulk.has_back_pressure {
+        setup.receiver.thresholds = None;
+        setup.receiver.window_frames = UNCHECKED_FRAMES;
+    }
     let mut link = ProtectedLink::new(&setup, LossStream::new(loss, Random::named(bulk.seed, "link losses")));
     measure(bulk, &mut link, |link| link.occupancies()[1].peak())
 }
 
+/// Runs a flow without end over link FEC, after Wharf: the line at the rate that the code leaves, with
+/// the losses it cannot mend.
+pub fn run_coded(bulk: &Bulk, rate: f64, code: Code) -> Throughput {
+    let mut setup = Variant::Unprotected.setup(bulk.line, 1, bulk.buffers);
+    let whole = u64::from(code.data + code.parity);
+    setup.timing.rate = Rate(setup.timing.rate.0 * u64::from(code.data) / whole);
+    let losses = LossStream::new(LossModel::Coded { rate, code }, Random::named(bulk.seed, "link losses"));
+    measure(bulk, &mut ProtectedLink::new(&setup, losses), |_| 0)
+}
+
 /// Runs a flow without end over any path.
-pub fn measure<P: Path>(bulk: &Bulk, path: &mut P, waiting_peak: impl Fn(&P) -> u64) -> Throughput {
+fn measure<P: Path>(bulk: &Bulk, path: &mut P, waiting_peak: impl Fn(&P) -> u64) -> Throughput {
     let mut random = Random::named(bulk.seed, "hosts");
     let kind = Kind::Tcp(bulk.algorithm);
     let hosts = [Station::new(host(kind), 1.0), Station::new(host(kind), 1.0)];

@@ -3,6 +3,7 @@
 //! how far it may look ahead.
 
 use crate::random::Random;
+use karakoram_link::fec::{Code, Fec};
 
 /// How a link corrupts frames.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +16,14 @@ pub enum LossModel {
     Bursty(Bursty),
     /// The frames at these positions, ascending.
     Trace(Vec<u64>),
+    /// Independent losses behind link FEC: what its code cannot mend. Positions are of data frames;
+    /// the parity's share of the line is the rate's matter.
+    Coded {
+        /// Probability of losing a frame, data or parity.
+        rate: f64,
+        /// The code.
+        code: Code,
+    },
 }
 
 /// A channel that is good or bad (Gilbert 1960, Elliott 1963). Probabilities are per frame.
@@ -58,7 +67,7 @@ impl LossModel {
             LossModel::Never => Some(0.0),
             LossModel::Independent(p) => Some(*p),
             LossModel::Bursty(channel) => Some(channel.rate()),
-            LossModel::Trace(_) => None,
+            LossModel::Trace(_) | LossModel::Coded { .. } => None,
         }
     }
 
@@ -89,12 +98,17 @@ pub struct LossStream {
     /// Where in the trace `next` stands, plus one.
     taken: usize,
     is_bad: bool,
+    /// Lost data frames of the last block that could not be mended, latest first.
+    unmended: Vec<u64>,
+    /// The next frame of the coded line, parity included, that is lost.
+    next_raw: Option<u64>,
 }
 
 impl LossStream {
     /// The stream of a model and a source of random numbers.
     pub fn new(model: LossModel, random: Random) -> LossStream {
-        let mut stream = LossStream { model, random, next: 0, taken: 0, is_bad: false };
+        let mut stream =
+            LossStream { model, random, next: 0, taken: 0, is_bad: false, unmended: Vec::new(), next_raw: None };
         stream.next = stream.following(0);
         stream
     }
@@ -124,7 +138,38 @@ impl LossStream {
                 self.taken += positions[self.taken..].partition_point(|at| *at < from);
                 positions.get(self.taken).copied().unwrap_or(u64::MAX)
             }
+            LossModel::Coded { rate, code } => self.following_coded(*rate, *code),
         }
+    }
+
+    /// Looks for a block that cannot be mended, and gives its lost data frames one by one.
+    fn following_coded(&mut self, rate: f64, code: Code) -> u64 {
+        let length = u64::from(code.data + code.parity);
+        while self.unmended.is_empty() {
+            let first = match self.next_raw {
+                Some(raw) => raw,
+                None => self.random.failures_before_success(rate),
+            };
+            if first == u64::MAX {
+                return u64::MAX;
+            }
+            let block = first / length;
+            let mut lost = Vec::new();
+            let mut raw = first;
+            while raw / length == block {
+                lost.push(raw % length);
+                raw = (raw + 1).saturating_add(self.random.failures_before_success(rate));
+            }
+            self.next_raw = Some(raw);
+            let mut fec = Fec::new(code);
+            let result = (0..length).find_map(|place| fec.on_frame(lost.contains(&place)));
+            if result.is_some_and(|r| r.residual > 0) {
+                let data = u64::from(code.data);
+                let places = lost.iter().rev().filter(|place| **place < data);
+                self.unmended = places.map(|place| block * data + place).collect();
+            }
+        }
+        self.unmended.pop().unwrap_or(u64::MAX)
     }
 
     /// Leaps from change of state to change of state: both times to wait are memoryless.
@@ -183,6 +228,16 @@ mod tests {
         assert_eq!(lost(model, 1000), [3, 4, 100]);
         assert!(LossModel::parse_trace("4\n4\n").is_err());
         assert!(LossModel::parse_trace("x").is_err());
+    }
+
+    #[test]
+    fn a_code_mends_what_it_can() {
+        let code = Code { data: 25, parity: 1 };
+        let n = 4_000_000;
+        let share = lost(LossModel::Coded { rate: 1e-2, code }, n).len() as f64 / n as f64;
+        // A frame is lost when it is, and another one of its 25 companions.
+        let expected = 1e-2 * (1.0 - 0.99f64.powi(25));
+        assert!((share / expected - 1.0).abs() < 0.05, "{share}, not {expected}");
     }
 
     #[test]

@@ -45,6 +45,7 @@ fn bulk(algorithm: Algorithm, variant: Variant, rate: f64) -> f64 {
         loss: LossModel::Independent(rate),
         copies: 3,
         buffers: Buffers::Sorted,
+        has_back_pressure: true,
         warm_up: 100_000_000_000,
         time: 200_000_000_000,
         seed: 1,

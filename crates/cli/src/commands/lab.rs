@@ -11,6 +11,8 @@ mod predict;
 mod report;
 mod run;
 
+pub use machine::failure;
+
 use crate::arguments::Common;
 use crate::failure::{Answer, Failure};
 use clap::Subcommand;

@@ -1,6 +1,8 @@
 //! `kara link`: masking corruption loss on a link.
 
+mod experiment;
 mod protect;
+mod simulate;
 mod status;
 mod trace;
 
@@ -12,6 +14,8 @@ use std::path::PathBuf;
 const AFTER_HELP: &str = "\
 Examples:
   kara link protect --line eth1 --inside tap:kara0 --against 1e-3    on both hosts; then use kara0
+  kara link simulate --line 100G --loss 1e-3                         what protection does, without a link
+  kara link experiment stress                                        published figures beside ours
   kara link status                                                   what it has counted
   kara link trace --pcap link.pcap                                   what happens on it";
 
@@ -25,6 +29,10 @@ pub struct Options {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    /// Repeat what was published about link protection, in the simulator
+    Experiment(experiment::Options),
+    /// Simulate a protected link under full load
+    Simulate(simulate::Options),
     /// Carry frames over a link to another host, and mask what the link loses
     Protect(protect::Options),
     /// Show what a running link has counted
@@ -37,6 +45,8 @@ impl Options {
     /// Does it.
     pub fn run(&self, common: &Common) -> Result<Answer, Failure> {
         match &self.command {
+            Command::Experiment(options) => options.run(common),
+            Command::Simulate(options) => options.run(common),
             Command::Protect(options) => options.run(common),
             Command::Status(options) => options.run(common),
             Command::Trace(options) => options.run(common),

@@ -1,0 +1,1 @@
+kara link experiment

@@ -1,0 +1,1 @@
+kara link simulate --loss 1e-3 --burst 0.5
