@@ -2,12 +2,12 @@
 
 use super::index::Entry;
 use super::matching::{self, Match};
-use super::template::Role;
+use super::template::{Role, Template};
 use super::{RuleSet, Variant};
 use crate::block::Block;
 use crate::context::Context;
 use crate::proposal::Proposal;
-use karakoram_bpf::effects::RegSet;
+use karakoram_bpf::effects::{self, RegSet};
 use karakoram_bpf::insn::{Insn, Reg};
 use karakoram_bpf::program::Node;
 use karakoram_proof::rewrite::Edit;
@@ -61,8 +61,8 @@ fn at(
     });
 }
 
-/// The edits that put the right-hand side where the last instruction of the left-hand side is, and
-/// take away what nothing else reads.
+/// The edits that put the right-hand side in the place of the left-hand side, and take away what nothing
+/// else reads.
 fn proposal(
     context: &Context,
     block: &Block,
@@ -70,11 +70,9 @@ fn proposal(
     found: &Match,
     rule: &'static str,
 ) -> Option<Proposal> {
-    let place = *found.positions.iter().max()?;
-    let removed = removed(block, variant, found, place);
-    if !removed.contains(&place) || !is_undisturbed(context, block, variant, found, &removed, place) {
-        return None;
-    }
+    let last = *found.positions.iter().max()?;
+    let removed = removed(block, variant, found, last);
+    let place = place(context, block, variant, found, &removed)?;
     let insns: Option<Vec<Insn>> = variant.rhs.iter().map(|t| found.instance(t)).collect();
     let insns = insns?;
     let node = |(i, insn): (usize, &Insn)| match i + 1 == insns.len() {
@@ -108,6 +106,22 @@ fn removed(block: &Block, variant: &Variant, found: &Match, place: usize) -> BTr
     removed
 }
 
+/// Where the right-hand side may come: where the last instruction of the left-hand side is, or, when
+/// something has overwritten an input by then and only registers are concerned, where an earlier one is.
+fn place(
+    context: &Context,
+    block: &Block,
+    variant: &Variant,
+    found: &Match,
+    removed: &BTreeSet<usize>,
+) -> Option<usize> {
+    let last = *found.positions.iter().max()?;
+    let is_pure = |t: &Template| !t.has_effect() && !effects::of(&t.insn).reads_memory;
+    let may_move = !variant.rhs.is_empty() && variant.lhs.iter().chain(&variant.rhs).all(is_pure);
+    let places = removed.iter().rev().copied().filter(|p| *p == last || may_move && removed.contains(&last));
+    places.into_iter().find(|place| is_undisturbed(context, block, variant, found, removed, *place))
+}
+
 /// Whether, where the right-hand side comes, registers hold what it reads, and nothing else wants what
 /// it overwrites.
 fn is_undisturbed(
@@ -118,6 +132,7 @@ fn is_undisturbed(
     removed: &BTreeSet<usize>,
     place: usize,
 ) -> bool {
+    let end = *removed.last().unwrap_or(&place);
     let kept_writer = |reg: Reg| {
         let mut at = place;
         loop {
@@ -131,13 +146,17 @@ fn is_undisturbed(
     let reads = variant.rhs.iter().fold(variant.outputs().minus(written), |all, t| all.union(t.reads()));
     let mut inputs = reads.iter().filter_map(|v| found.origins().iter().find(|(known, _)| *known == v));
     let has_inputs = inputs.all(|(v, origin)| found.register(*v).is_some_and(|r| kept_writer(r) == *origin));
+    let passes = |reg: Reg| {
+        let mut between = (place + 1..end).filter(|p| !removed.contains(p)).map(|p| effects::of(context.insn(p)));
+        between.all(|e| !e.reads.contains(reg) && !e.writes.contains(reg))
+    };
     has_inputs
         && written.iter().all(|variable| {
             let Some(reg) = found.register(variable) else { return false };
             let last = (0..variant.lhs.len()).rev().find(|s| variant.lhs[*s].writes().contains(variable));
             let Some(last) = last.map(|s| found.positions[s]) else { return false };
-            let is_last = last == place || block.writer(place, reg) == Some(last);
-            let is_dead = !variant.dead.contains(variable) || !context.live_after(place).contains(reg);
-            is_last && is_dead
+            let is_last = last == end || block.writer(end, reg) == Some(last);
+            let is_dead = !variant.dead.contains(variable) || !context.live_after(end).contains(reg);
+            is_last && is_dead && passes(reg)
         })
 }
