@@ -93,7 +93,7 @@ pub fn attach<'a>(
             Attached::Socket
         }
         Hook::SkSkb => {
-            let made = place.sockets.is_none().then(sockets).transpose()?;
+            let made = place.sockets.is_none().then(|| sockets(1)).transpose()?;
             let sockets = place.sockets.or(made.as_ref()).ok_or_else(no_socket)?;
             attach::verdict(program, sockets).map_err(failed)?;
             attach::insert_socket(sockets, 0, place.socket.ok_or_else(no_socket)?).map_err(failed)?;
@@ -105,14 +105,14 @@ pub fn attach<'a>(
     Ok(attached)
 }
 
-/// A map of sockets.
-fn sockets() -> Result<Map, LabError> {
+/// A map of so many sockets.
+pub fn sockets(most: u32) -> Result<Map, LabError> {
     let def = MapDef {
         name: "sockets".into(),
         kind: MapType::SOCKMAP,
         key_size: 4,
         value_size: 8,
-        max_entries: 1,
+        max_entries: most,
         flags: 0,
         fd: None,
         initial: None,

@@ -13,6 +13,7 @@ pub mod files;
 pub mod generator;
 pub mod guest;
 pub mod hook;
+pub mod memcached;
 pub mod object;
 pub mod packet;
 pub mod presentation;

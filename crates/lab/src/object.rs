@@ -1,13 +1,13 @@
 //! Programs of an object in the kernel, all sharing the object's maps.
 
 use crate::error::LabError;
-use karakoram_bpf::map::MapDef;
 use karakoram_elf::Object;
 use karakoram_elf::btf::Btf;
-use karakoram_elf::link::{self, LoadImage, LoadMap, Target};
+use karakoram_elf::link::{self, LoadImage, Target};
 use karakoram_kernel::btf::Btf as KernelBtf;
+use karakoram_kernel::error::KernelError;
 use karakoram_kernel::load::{self, LoadRequest, LoadedProgram};
-use karakoram_kernel::map::{Map, MapDetails, MapSet, MapSetOptions};
+use karakoram_kernel::map::{Map, MapOptions};
 use karakoram_kernel::running;
 use karakoram_kernel::sys::Mapping;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 
 /// An object in the kernel: its maps, and the programs of it that were asked for.
 pub struct Loaded {
-    maps: MapSet,
+    maps: Vec<Map>,
     programs: BTreeMap<String, LoadedProgram>,
 }
 
@@ -54,10 +54,15 @@ impl Loaded {
         &self.programs[name]
     }
 
+    /// The maps that the programs use.
+    pub fn maps(&self) -> &[Map] {
+        &self.maps
+    }
+
     /// A map of the object.
     pub fn map(&self, name: &str) -> Result<&Map, LabError> {
-        self.maps.named(name).ok_or_else(|| {
-            let there: Vec<&str> = self.maps.maps().iter().map(|m| m.def().name.as_str()).collect();
+        self.maps.iter().find(|m| m.def().name == name).ok_or_else(|| {
+            let there: Vec<&str> = self.maps.iter().map(|m| m.def().name.as_str()).collect();
             LabError::Request(format!("the object has no map {name}, but {}", there.join(", ")))
         })
     }
@@ -81,24 +86,36 @@ fn kernel_types() -> Option<&'static Btf> {
     TYPES.get_or_init(|| Btf::parse(&running::btf().ok()?).ok()).as_ref()
 }
 
-/// The maps of all the programs, each once. Type information of keys and values is left out: it would
-/// have to be the same in all programs, and only debuggers miss it.
-fn create_maps(images: &[LoadImage]) -> Result<MapSet, karakoram_kernel::error::KernelError> {
-    let mut all: Vec<&LoadMap> = Vec::new();
-    for map in images.iter().flat_map(|i| &i.maps) {
-        if !all.iter().any(|m| m.def.name == map.def.name) {
-            all.push(map);
+/// The maps of all the programs, each once.
+fn create_maps(images: &[LoadImage]) -> Result<Vec<Map>, KernelError> {
+    let mut maps: Vec<Map> = Vec::new();
+    for image in images {
+        let types = types_of(image);
+        for map in &image.maps {
+            if maps.iter().any(|m| m.def().name == map.def.name) {
+                continue;
+            }
+            let numbers = (map.key_type, map.value_type);
+            let options = MapOptions {
+                types: types.as_ref().filter(|_| numbers != (0, 0)).map(|btf| (btf, numbers.0, numbers.1)),
+                extra: map.extra,
+                numa_node: map.numa_node,
+                mapped: true,
+                ..Default::default()
+            };
+            maps.push(Map::create(&map.def, options)?);
         }
     }
-    let defs: Vec<MapDef> = all.iter().map(|m| m.def.clone()).collect();
-    let detail = |m: &&LoadMap| MapDetails { extra: m.extra, numa_node: m.numa_node, ..Default::default() };
-    let details: Vec<MapDetails> = all.iter().map(detail).collect();
-    MapSet::create(&defs, &MapSetOptions { details: &details, mapped: true, ..Default::default() })
+    Ok(maps)
 }
 
-fn load_image(image: &LoadImage, maps: &MapSet) -> Result<LoadedProgram, load::LoadError> {
-    // Old kernels: the program may load without its types just as well.
-    let types = image.btf.as_deref().and_then(|blob| KernelBtf::load(blob).ok());
+/// Old kernels: the program may load without its types just as well.
+fn types_of(image: &LoadImage) -> Option<KernelBtf> {
+    KernelBtf::load(image.btf.as_deref()?).ok()
+}
+
+fn load_image(image: &LoadImage, maps: &[Map]) -> Result<LoadedProgram, load::LoadError> {
+    let types = types_of(image);
     let slots = renumbered(image, maps);
     let request = LoadRequest {
         expected_attach_type: image.expected_attach_type,
@@ -111,11 +128,11 @@ fn load_image(image: &LoadImage, maps: &MapSet) -> Result<LoadedProgram, load::L
         kern_version: image.kernel_version,
         ..LoadRequest::new(&image.name, image.program_type, &slots)
     };
-    load::load(&request.with_maps(maps))
+    load::load(&LoadRequest { maps, ..request })
 }
 
 /// The instructions with maps numbered as in the common set.
-fn renumbered(image: &LoadImage, maps: &MapSet) -> Vec<karakoram_bpf::encode::Slot> {
+fn renumbered(image: &LoadImage, maps: &[Map]) -> Vec<karakoram_bpf::encode::Slot> {
     const LOAD_IMM64: u8 = 0x18;
     const MAP_NUMBERS: [u8; 2] = [5, 6];
     let mut slots = image.slots.clone();
@@ -124,7 +141,7 @@ fn renumbered(image: &LoadImage, maps: &MapSet) -> Vec<karakoram_bpf::encode::Sl
         at += if slot.code == LOAD_IMM64 { 2 } else { 1 };
         if slot.code == LOAD_IMM64 && MAP_NUMBERS.contains(&slot.src) {
             let name = &image.maps[slot.imm as usize].def.name;
-            let number = maps.maps().iter().position(|m| m.def().name == *name);
+            let number = maps.iter().position(|m| m.def().name == *name);
             slot.imm = number.expect("the common set has all maps") as i32;
         }
     }

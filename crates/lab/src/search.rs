@@ -37,42 +37,43 @@ pub struct Found {
 }
 
 /// A generator that sends less than this share of what it should is at its limit.
-const REACHED: f64 = 0.98;
+const REACHED: f64 = 0.9;
 /// Tries in which it does, before it counts as at its limit and not as held up for a moment.
 const MOST_SHORT: usize = 3;
+/// Rates decided on, at most; halving needs about ten.
+const MOST_STEPS: usize = 30;
 
 /// Searches between two rates. `None` when even the lowest is too high.
+///
+/// What counts is the rate that was really offered. A generator that is held up a little is asked for
+/// correspondingly more.
 pub fn search(
     low: f64,
     high: f64,
     goal: Goal,
     attempt: &mut dyn FnMut(f64) -> Result<Try, LabError>,
 ) -> Result<Option<Found>, LabError> {
-    let mut search = Search { goal, attempt, tries: Vec::new() };
+    let mut search = Search { goal, attempt, tries: Vec::new(), efficiency: 1.0 };
     let (mut good, mut bad) = (0.0, high);
-    let mut is_generator_bound = false;
-    let mut rate = high;
-    loop {
-        match search.decide(rate)? {
+    let mut target = high;
+    for _ in 0..MOST_STEPS {
+        match search.decide(target)? {
             Outcome::Met(offered) => {
-                good = offered;
-                is_generator_bound = offered < REACHED * rate;
-                if is_generator_bound || rate >= high {
+                good = f64::max(good, offered);
+                if offered < REACHED * target || good >= bad {
                     break;
                 }
             }
-            Outcome::Missed(offered) => bad = offered.clamp(good, rate),
+            Outcome::Missed(offered) => bad = offered.clamp(good, bad),
         }
-        if bad <= low {
-            return Ok(None);
-        }
-        let floor = f64::max(good, low);
-        if bad - floor <= goal.width * bad && good > 0.0 {
+        if bad <= low || bad - good <= goal.width * bad {
             break;
         }
-        rate = if good == 0.0 && bad - low <= goal.width * bad { low } else { (floor + bad) / 2.0 };
+        let floor = f64::max(good, low);
+        target = if good == 0.0 && bad - low <= goal.width * bad { low } else { (floor + bad) / 2.0 };
     }
-    Ok(Some(Found { rate: good, is_generator_bound, tries: search.tries }))
+    let is_generator_bound = good < REACHED * bad;
+    Ok((good > 0.0).then_some(Found { rate: good, is_generator_bound, tries: search.tries }))
 }
 
 /// With the rate that was really offered.
@@ -85,14 +86,18 @@ struct Search<'a> {
     goal: Goal,
     attempt: &'a mut dyn FnMut(f64) -> Result<Try, LabError>,
     tries: Vec<Try>,
+    /// Share of what the generator was asked for that it sent.
+    efficiency: f64,
 }
 
 impl Search<'_> {
     fn decide(&mut self, rate: f64) -> Result<Outcome, LabError> {
         let (mut missed, mut short) = (Vec::new(), Vec::new());
         while missed.len() < self.goal.tries && short.len() < MOST_SHORT {
-            let tried = (self.attempt)(rate)?;
+            let asked = rate / self.efficiency;
+            let tried = (self.attempt)(asked)?;
             self.tries.push(tried);
+            self.efficiency = (tried.offered / asked).clamp(REACHED, 1.0);
             match tried.loss <= self.goal.loss {
                 true if tried.offered >= REACHED * rate => return Ok(Outcome::Met(tried.offered)),
                 true => short.push(tried.offered),
@@ -129,6 +134,14 @@ mod tests {
             assert!((found.rate / capacity - 1.0).abs() < 0.011, "{capacity}: {}", found.rate);
             assert!(!found.is_generator_bound && found.rate <= capacity);
         }
+    }
+
+    #[test]
+    fn a_generator_that_is_held_up_is_asked_for_more() {
+        let mut device = device(7.7e5, 1e9, u64::MAX);
+        let mut held_up = |rate: f64| device(rate * 0.95);
+        let found = search(1e5, 1.2e6, GOAL, &mut held_up).unwrap().unwrap();
+        assert!((found.rate / 7.7e5 - 1.0).abs() < 0.011 && !found.is_generator_bound, "{found:?}");
     }
 
     #[test]

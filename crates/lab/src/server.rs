@@ -4,6 +4,7 @@ use crate::error::LabError;
 use crate::generator::now_ns;
 use crate::packet::STAMP_BYTES;
 use crate::testbed::{Placed, WORK_PRIORITY};
+use karakoram_kernel::sys::os::thread_cpu_ns;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
@@ -55,4 +56,28 @@ fn serve(socket: &UdpSocket, is_over: &AtomicBool, take: &mut dyn FnMut(&[u8])) 
         }
     }
     Ok(())
+}
+
+/// What a counting server got.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counted {
+    /// Datagrams.
+    pub datagrams: u64,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// Processor time it took, in ns.
+    pub processor_ns: u64,
+}
+
+/// Counts datagrams, until told to stop.
+pub fn count(socket: &UdpSocket, cpu: usize, is_over: &AtomicBool) -> Result<Counted, LabError> {
+    let _placed = Placed::on(cpu, WORK_PRIORITY)?;
+    let mut counted = Counted::default();
+    let before = thread_cpu_ns();
+    serve(socket, is_over, &mut |bytes| {
+        counted.datagrams += 1;
+        counted.bytes += bytes.len() as u64;
+    })?;
+    counted.processor_ns = thread_cpu_ns() - before;
+    Ok(counted)
 }

@@ -104,3 +104,45 @@ fn a_rate_is_searched() {
         format!("program = 'lab/forward'\nway = 'return'\nloads = [0.5]\nflows = 64\npoisson = true\n{coarse}");
     support::trial("rate", &forward, "loss_free_rate");
 }
+
+#[test]
+fn replies_of_memcached_and_of_the_fast_path_are_right() {
+    if support::testbed(Placement::Threaded).is_none() {
+        return;
+    }
+    for path in ["memcached", "only-parse", "fast", "tail-calls"] {
+        support::trial("key-value", &format!("path = '{path}'\nkeys = 10\nduration-ms = 100"), "rate");
+    }
+}
+
+#[test]
+fn packets_arrive_as_short_as_they_were_cut() {
+    if support::testbed(Placement::Inline).is_none() {
+        return;
+    }
+    for cut in ["", "cut = 0.0", "cut = 99.0"] {
+        support::trial("shrink", &format!("duration-ms = 50\n{cut}"), "rate");
+    }
+}
+
+#[test]
+fn operations_have_prices() {
+    if support::testbed(Placement::Inline).is_none() {
+        return;
+    }
+    for operation in ["lookup_hash", "spin_lock", "call_global", "loop_by_helper", "copy_probe_read"] {
+        support::trial("probe", &format!("operation = '{operation}'\nsample-ms = 1"), "cost");
+    }
+    let few = "counts = [0, 16, 32]\nsample-ms = 1";
+    support::trial("probe", &format!("operation = 'tail_call'\n{few}"), "cost");
+}
+
+#[test]
+fn iperf3_runs_with_a_verdict_program() {
+    if support::testbed(Placement::Threaded).is_none() {
+        return;
+    }
+    for hook in ["socket", "sk-skb"] {
+        support::trial("bandwidth", &format!("hook = '{hook}'\nseconds = 1\nstreams = 2"), "rate");
+    }
+}

@@ -5,6 +5,7 @@ use crate::error::LabError;
 use karakoram_kernel::sys::process::spawn_bound;
 use std::io;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// A running program; killed when dropped, and by the kernel when this thread ends.
 pub struct Child {
@@ -30,6 +31,18 @@ impl Child {
     /// Whether it has ended.
     pub fn is_over(&mut self) -> bool {
         !matches!(self.process.try_wait(), Ok(None))
+    }
+
+    /// As [`Child::output`], but none when it has not ended by then; it is killed.
+    pub fn output_within(mut self, time: Duration) -> Result<Option<String>, LabError> {
+        let start = Instant::now();
+        while !self.is_over() {
+            if start.elapsed() > time {
+                return Ok(None);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.output().map(Some)
     }
 
     /// Waits until it ends, and returns what it printed; an error with its complaint when it failed.
