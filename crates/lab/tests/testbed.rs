@@ -111,7 +111,7 @@ fn replies_of_memcached_and_of_the_fast_path_are_right() {
         return;
     }
     for path in ["memcached", "only-parse", "fast", "tail-calls"] {
-        support::trial("key-value", &format!("path = '{path}'\nkeys = 10\nduration-ms = 100"), "rate");
+        support::trial("keyvalue", &format!("path = '{path}'\nkeys = 10\nduration-ms = 100"), "rate");
     }
 }
 

@@ -1,4 +1,4 @@
-//! `key-value`: memcached over UDP, alone and behind a fast path that answers in the kernel (Figure 4 of
+//! `keyvalue`: memcached over UDP, alone and behind a fast path that answers in the kernel (Figure 4 of
 //! "Demystifying Performance of eBPF Network Applications", which used BMC). Every reply is compared with
 //! what it has to be, byte for byte: a fast path that answers with less than the value voids the trial.
 
@@ -99,7 +99,7 @@ impl Path {
 
 impl Kind for KeyValue {
     fn name(&self) -> &'static str {
-        "key-value"
+        "keyvalue"
     }
 
     fn check_machine(&self) -> Result<(), LabError> {
@@ -110,7 +110,7 @@ impl Kind for KeyValue {
     fn prepare(&self, parameters: &Parameters, workshop: &Workshop) -> Result<Box<dyn Trial>, LabError> {
         let plan: Plan = parameters.read()?;
         if plan.value_bytes > MOST_VALUE || plan.key_bytes > 63 || plan.keys == 0 {
-            return Err(LabError::Request("`key-value` takes values of 1300 bytes and keys of 63 at most".into()));
+            return Err(LabError::Request("`keyvalue` takes values of 1300 bytes and keys of 63 at most".into()));
         }
         let object = programs::build(workshop, "lab/keyvalue", plan.build)?;
         let contents = Contents::new(plan.keys, plan.key_bytes, plan.value_bytes);
