@@ -1,0 +1,308 @@
+//! The call graph, and in which form each function is translated.
+//!
+//! A BPF program has at most eight frames, of 512 bytes together, and no recursion. So small functions
+//! are inlined, others are BPF functions, verified once each; functions that call themselves in any
+//! way, and those from which too deep a chain of calls starts, become states of a *machine*: one BPF
+//! function that keeps their activation records in the arena.
+
+use crate::Options;
+use crate::error::{TranslateError, unsupported};
+use crate::host::Host;
+use crate::module::Module;
+use std::collections::{BTreeMap, BTreeSet};
+use wasmparser::Operator;
+
+/// Longest chain of BPF functions below a machine or a program: eight frames, less the program's own,
+/// a machine's and one of the runtime.
+const MOST_FRAMES: usize = 5;
+
+/// What a program is attached to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Hook {
+    /// Express data path.
+    Xdp,
+    /// Traffic control.
+    Tc,
+}
+
+impl Hook {
+    /// Name, which is also the object's section.
+    pub fn name(self) -> &'static str {
+        match self {
+            Hook::Xdp => "xdp",
+            Hook::Tc => "tc",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Hook> {
+        [Hook::Xdp, Hook::Tc].into_iter().find(|h| h.name() == name)
+    }
+}
+
+/// How a function is translated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// Into its callers.
+    Inline,
+    /// As a BPF function.
+    Native,
+    /// As states of a machine, by number.
+    Machine(usize),
+}
+
+/// A program: an exported function with a hook.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// Name.
+    pub name: String,
+    /// Hook.
+    pub hook: Hook,
+    /// Verdict after a panic.
+    pub on_panic: i64,
+    /// Function.
+    pub function: u32,
+}
+
+/// What is translated, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Programs.
+    pub entries: Vec<Entry>,
+    /// Reachable functions with their forms.
+    pub forms: BTreeMap<u32, Form>,
+    /// Functions that reach a host function that needs the context.
+    pub needs_context: BTreeSet<u32>,
+    /// Hooks from which each function is reachable.
+    pub hooks: BTreeMap<u32, BTreeSet<Hook>>,
+    /// Members of the machines.
+    pub machines: Vec<Vec<u32>>,
+    /// Functions that a call through a pointer can reach, by type, with their places in the table.
+    pub targets: BTreeMap<u32, Vec<(u32, u32)>>,
+}
+
+impl Plan {
+    /// Under which hooks' names a function is translated: each that can reach it when it needs a
+    /// context, otherwise none in particular.
+    pub fn instances(&self, number: u32) -> Vec<Option<Hook>> {
+        match self.needs_context.contains(&number) {
+            true => self.hooks[&number].iter().map(|h| Some(*h)).collect(),
+            false => vec![None],
+        }
+    }
+
+    /// Whether a machine needs a context.
+    pub fn machine_needs_context(&self, machine: usize) -> bool {
+        self.machines[machine].iter().any(|f| self.needs_context.contains(f))
+    }
+}
+
+/// Decides.
+pub fn plan(module: &Module, options: &Options) -> Result<Plan, TranslateError> {
+    let mut plan = Plan { entries: entries(module)?, ..Plan::default() };
+    for (index, number) in &module.table {
+        if module.function(*number).is_some() {
+            plan.targets.entry(module.type_of(*number)).or_default().push((*index, *number));
+        }
+    }
+    let calls = Calls::collect(module, &plan);
+    for entry in &plan.entries {
+        for number in calls.reachable(entry.function) {
+            plan.hooks.entry(number).or_default().insert(entry.hook);
+        }
+    }
+    let reachable: Vec<u32> = plan.hooks.keys().copied().collect();
+    plan.needs_context = needing_context(module, &calls, &reachable);
+    assign_forms(module, &calls, options, &mut plan);
+    Ok(plan)
+}
+
+/// Programs are exported as `kara:HOOK:VERDICT:NAME`.
+fn entries(module: &Module) -> Result<Vec<Entry>, TranslateError> {
+    let mut entries = Vec::new();
+    for (export, function) in &module.exports {
+        let parts: Vec<&str> = export.split(':').collect();
+        let ["kara", hook, verdict, name] = parts[..] else { continue };
+        let (Some(hook), Ok(on_panic)) = (Hook::from_name(hook), verdict.parse()) else {
+            return unsupported(format!("a program at {hook} that returns {verdict} after a panic"));
+        };
+        entries.push(Entry { name: name.to_string(), hook, on_panic, function: *function });
+    }
+    match entries.is_empty() {
+        true => Err(TranslateError::Invalid("no program in it: nothing is marked #[xdp] or #[tc]".into())),
+        false => Ok(entries),
+    }
+}
+
+/// Who calls whom.
+struct Calls {
+    /// Callees, each once.
+    callees: BTreeMap<u32, BTreeSet<u32>>,
+    /// Places that call a function, the table counting as two.
+    sites: BTreeMap<u32, usize>,
+}
+
+impl Calls {
+    fn collect(module: &Module, plan: &Plan) -> Calls {
+        let mut calls = Calls { callees: BTreeMap::new(), sites: BTreeMap::new() };
+        for number in module.numbers() {
+            let function = module.function(number).expect("a function with a body");
+            let callees = calls.callees.entry(number).or_default();
+            for (_, operator) in &function.code {
+                match operator {
+                    Operator::Call { function_index } => {
+                        callees.insert(*function_index);
+                        *calls.sites.entry(*function_index).or_default() += 1;
+                    }
+                    Operator::CallIndirect { type_index, .. } => {
+                        callees.extend(plan.targets.get(type_index).into_iter().flatten().map(|(_, f)| *f));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        for (_, function) in plan.targets.values().flatten() {
+            *calls.sites.entry(*function).or_default() += 2;
+        }
+        for entry in &plan.entries {
+            *calls.sites.entry(entry.function).or_default() += 1;
+        }
+        calls
+    }
+
+    fn of(&self, number: u32) -> impl Iterator<Item = u32> {
+        self.callees.get(&number).into_iter().flatten().copied()
+    }
+
+    /// Functions with bodies that a call of this one can reach, itself included.
+    fn reachable(&self, from: u32) -> BTreeSet<u32> {
+        let (mut found, mut next) = (BTreeSet::new(), vec![from]);
+        while let Some(number) = next.pop() {
+            if self.callees.contains_key(&number) && found.insert(number) {
+                next.extend(self.of(number));
+            }
+        }
+        found
+    }
+}
+
+fn needing_context(module: &Module, calls: &Calls, reachable: &[u32]) -> BTreeSet<u32> {
+    let needs = |number: &u32| {
+        calls.of(*number).any(|callee| {
+            let import = module.imports.get(callee as usize);
+            import.and_then(|i| Host::from_name(&i.name)).is_some_and(Host::needs_context)
+        })
+    };
+    let mut found: BTreeSet<u32> = reachable.iter().copied().filter(needs).collect();
+    loop {
+        let more: Vec<u32> = reachable
+            .iter()
+            .copied()
+            .filter(|n| !found.contains(n) && calls.of(*n).any(|callee| found.contains(&callee)))
+            .collect();
+        if more.is_empty() {
+            return found;
+        }
+        found.extend(more);
+    }
+}
+
+fn assign_forms(module: &Module, calls: &Calls, options: &Options, plan: &mut Plan) {
+    let reachable: Vec<u32> = plan.hooks.keys().copied().collect();
+    let mut heights: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut sizes: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut upper: Vec<u32> = Vec::new();
+    // Callees come before callers.
+    for component in components(calls, &reachable) {
+        let below = component.iter().flat_map(|n| calls.of(*n)).filter(|c| !component.contains(c));
+        let height = below.map(|c| heights.get(&c).copied().unwrap_or(0)).max().unwrap_or(0);
+        let first = component[0];
+        let recursive = component.len() > 1 || calls.of(first).any(|c| c == first);
+        let inlined: usize = calls
+            .of(first)
+            .filter(|c| plan.forms.get(c) == Some(&Form::Inline))
+            .map(|c| sizes[&c] * sites_in(module, first, c))
+            .sum();
+        let size = module.function(first).map_or(0, |f| f.code.len()) + inlined;
+        sizes.insert(first, size);
+        let most = if calls.sites.get(&first) == Some(&1) { options.inline_single } else { options.inline_small };
+        // What is below may run in the machine for deep chains, which cannot be entered from itself.
+        let may_inline = !recursive && height <= MOST_FRAMES && !options.in_arena.contains(&first);
+        let own = if may_inline && size <= most {
+            plan.forms.insert(first, Form::Inline);
+            0
+        } else {
+            1
+        };
+        for number in &component {
+            heights.insert(*number, height + own);
+        }
+        if height + own > MOST_FRAMES {
+            upper.extend(&component);
+        } else if recursive {
+            add_machine(plan, component);
+        } else {
+            plan.forms.entry(first).or_insert(Form::Native);
+        }
+    }
+    upper.retain(|n| plan.forms.get(n) != Some(&Form::Inline));
+    if !upper.is_empty() {
+        add_machine(plan, upper);
+    }
+}
+
+/// How often a function calls another directly.
+fn sites_in(module: &Module, caller: u32, callee: u32) -> usize {
+    let code = module.function(caller).map_or(&[][..], |f| &f.code);
+    code.iter().filter(|(_, o)| matches!(o, Operator::Call { function_index } if *function_index == callee)).count()
+}
+
+fn add_machine(plan: &mut Plan, members: Vec<u32>) {
+    let machine = plan.machines.len();
+    plan.forms.extend(members.iter().map(|n| (*n, Form::Machine(machine))));
+    plan.machines.push(members);
+}
+
+/// Strongly connected components, callees first (Tarjan).
+fn components(calls: &Calls, nodes: &[u32]) -> Vec<Vec<u32>> {
+    #[derive(Default)]
+    struct State {
+        index: BTreeMap<u32, usize>,
+        low: BTreeMap<u32, usize>,
+        stack: Vec<u32>,
+        on_stack: BTreeSet<u32>,
+        found: Vec<Vec<u32>>,
+    }
+    fn visit(calls: &Calls, state: &mut State, node: u32) {
+        let number = state.index.len();
+        state.index.insert(node, number);
+        state.low.insert(node, number);
+        state.stack.push(node);
+        state.on_stack.insert(node);
+        for callee in calls.of(node).filter(|c| calls.callees.contains_key(c)) {
+            if !state.index.contains_key(&callee) {
+                visit(calls, state, callee);
+                let low = state.low[&node].min(state.low[&callee]);
+                state.low.insert(node, low);
+            } else if state.on_stack.contains(&callee) {
+                let low = state.low[&node].min(state.index[&callee]);
+                state.low.insert(node, low);
+            }
+        }
+        if state.low[&node] == number {
+            let at = state.stack.iter().position(|n| *n == node).expect("itself");
+            let mut component = state.stack.split_off(at);
+            component.iter().for_each(|n| {
+                state.on_stack.remove(n);
+            });
+            component.sort_unstable();
+            state.found.push(component);
+        }
+    }
+    let mut state = State::default();
+    for node in nodes {
+        if !state.index.contains_key(node) {
+            visit(calls, &mut state, *node);
+        }
+    }
+    state.found
+}

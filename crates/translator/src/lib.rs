@@ -1,0 +1,63 @@
+//! WebAssembly, as rustc makes it of safe Rust, to BPF objects that the verifier accepts by construction.
+//!
+//! Linear memory is an arena: any 32-bit number is an address that the verifier allows, so no access
+//! needs a bounds proof. Every loop carries `may_goto`. Every comparison is of numbers that the
+//! verifier knows nothing about ([`launder`]), so that it looks at every piece of code once or twice,
+//! however the program computes. Faults end in `bpf_throw`.
+//!
+//! [`module`] reads, [`graph`] decides which functions are inlined, called, or run as states of a
+//! machine with its own stack, [`function`] writes LLVM's text form, [`runtime`] what surrounds it,
+//! [`toolchain`] runs rustup's `opt` and `llc`.
+
+mod debug;
+pub mod error;
+mod function;
+mod graph;
+mod host;
+pub mod launder;
+pub mod layout;
+pub mod manifest;
+pub mod module;
+mod numeric;
+pub mod runtime;
+mod source;
+mod text;
+pub mod toolchain;
+
+pub use error::TranslateError;
+pub use manifest::Manifest;
+
+use module::Module;
+
+/// How to translate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Functions called from one place are put there when they have at most that many operators.
+    pub inline_single: usize,
+    /// Functions called from several places likewise.
+    pub inline_small: usize,
+    /// Functions, by wasm number, whose locals live in the arena instead of registers and the frame.
+    pub in_arena: Vec<u32>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { inline_single: 600, inline_small: 40, in_arena: Vec::new() }
+    }
+}
+
+/// LLVM's text form of a module, and what its loader must know.
+#[derive(Clone, Debug)]
+pub struct Translation {
+    /// For `opt` and `llc`.
+    pub ir: String,
+    /// Also inside the object.
+    pub manifest: Manifest,
+}
+
+/// Translates a WebAssembly module.
+pub fn translate(wasm: &[u8], options: &Options) -> Result<Translation, TranslateError> {
+    let module = Module::parse(wasm)?;
+    let plan = graph::plan(&module, options)?;
+    runtime::assemble(&module, &plan, options)
+}

@@ -1,0 +1,261 @@
+//! A module put together: programs, functions, machines, and the runtime around them.
+
+mod blocks;
+mod calls;
+mod packet;
+mod support;
+
+use crate::debug::{Debug, Param};
+use crate::error::TranslateError;
+use crate::function::Emitter;
+use crate::graph::{Entry, Form, Hook, Plan};
+use crate::layout::{self, control};
+use crate::manifest::{Exported, IMAGE_SECTION, Manifest, Program, SECTION, Site};
+use crate::module::Module;
+use crate::{Options, Translation};
+use std::fmt::Write;
+
+/// Version of the layout and the manifest.
+const VERSION: u32 = 1;
+/// Type number of arena maps.
+const ARENA: u32 = 33;
+/// `BPF_F_MMAPABLE`.
+const MAPPABLE: u32 = 1 << 10;
+
+/// The text of an object.
+struct Assembler<'a> {
+    module: &'a Module<'a>,
+    plan: &'a Plan,
+    options: &'a Options,
+    out: String,
+    debug: Debug,
+    sites: Vec<Site>,
+}
+
+/// Puts a module together.
+pub(crate) fn assemble(module: &Module, plan: &Plan, options: &Options) -> Result<Translation, TranslateError> {
+    let mut assembler =
+        Assembler { module, plan, options, out: String::new(), debug: Debug::new(), sites: Vec::new() };
+    assembler.functions()?;
+    for machine in 0..plan.machines.len() {
+        assembler.machine(machine)?;
+    }
+    for (number, entry) in plan.entries.iter().enumerate() {
+        assembler.program(number, entry);
+    }
+    assembler.runtime();
+    Ok(assembler.finish())
+}
+
+fn param_of(hook: Hook) -> Param {
+    match hook {
+        Hook::Xdp => Param::Xdp,
+        Hook::Tc => Param::Tc,
+    }
+}
+
+impl Assembler<'_> {
+    fn functions(&mut self) -> Result<(), TranslateError> {
+        for (number, form) in &self.plan.forms {
+            if matches!(form, Form::Machine(_)) {
+                continue;
+            }
+            for hook in self.plan.instances(*number) {
+                let emit = |emitter: Emitter| emitter.function(*number);
+                self.emit(hook, *form == Form::Inline, emit)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn machine(&mut self, machine: usize) -> Result<(), TranslateError> {
+        let hooks: Vec<Option<Hook>> = match self.plan.machine_needs_context(machine) {
+            true => {
+                let members = self.plan.machines[machine].iter();
+                let mut hooks: Vec<Hook> = members.flat_map(|m| self.plan.hooks[m].iter().copied()).collect();
+                hooks.sort_unstable();
+                hooks.dedup();
+                hooks.into_iter().map(Some).collect()
+            }
+            false => vec![None],
+        };
+        for hook in hooks {
+            self.emit(hook, false, |emitter| emitter.machine(machine))?;
+        }
+        Ok(())
+    }
+
+    fn emit(
+        &mut self,
+        hook: Option<Hook>,
+        is_inline: bool,
+        write: impl FnOnce(Emitter) -> Result<(crate::function::Head, String), TranslateError>,
+    ) -> Result<(), TranslateError> {
+        // The location of calls must be known before the parameters are: two steps.
+        let place = self.debug.reserve();
+        let emitter = Emitter::new(self.module, self.plan, self.options, hook, place, &mut self.sites);
+        let (head, text) = write(emitter)?;
+        let params: Vec<Param> = head
+            .params
+            .iter()
+            .map(|p| if p.starts_with("ptr") { hook.map_or(Param::Number, param_of) } else { Param::Number })
+            .collect();
+        let name = head.name.trim_start_matches('@');
+        let function = self.debug.function(name, &params, false, place);
+        let (linkage, attributes) = if is_inline { ("internal ", "#1") } else { ("", "#0") };
+        let _ = writeln!(
+            self.out,
+            "define {linkage}i64 {}({}) {attributes} !dbg !{function} {{\n{text}}}\n",
+            head.name,
+            head.params.join(", ")
+        );
+        Ok(())
+    }
+
+    /// A program: finds its region, lets nobody in twice, calls the user's function.
+    fn program(&mut self, number: usize, entry: &Entry) {
+        let place = self.debug.reserve();
+        let function = self.debug.function(&entry.name, &[param_of(entry.hook)], true, place);
+        let count = self.plan.entries.len();
+        let cast = |what: &str| format!("call ptr asm \"$0 = addr_space_cast($0, 0x0, 0x1)\", \"=r,0\"(i64 {what}) #2");
+        let call = self.entry_call(entry, place);
+        let _ = writeln!(
+            self.out,
+            "define dso_local i32 @{name}(ptr %ctx) #0 section \"{section}\" !dbg !{function} {{
+  call void asm sideeffect \"\", \"r\"(ptr @arena)
+  %cpu = call i64 inttoptr (i64 8 to ptr)()
+  %scaled = mul i64 %cpu, {count}
+  %index = add i64 %scaled, {number}
+  %offset = shl i64 %index, {shift}
+  %region = add i64 %offset, {regions}
+  %control = {cast}
+  %busyp = getelementptr i8, ptr %control, i64 {busy}
+  %busy = load i64, ptr %busyp, align 8
+  %isbusy = icmp ne i64 %busy, 0
+  br i1 %isbusy, label %nested, label %free, !prof !99999
+nested:
+  %nestedp = getelementptr i8, ptr %control, i64 {nested}
+  %n = load i64, ptr %nestedp, align 8
+  %n1 = add i64 %n, 1
+  store i64 %n1, ptr %nestedp, align 8
+  ret i32 {verdict}
+free:
+  store volatile i64 1, ptr %busyp, align 8
+  %heapp = getelementptr i8, ptr %control, i64 {heap}
+  %heap = add i64 %region, {heap_low}
+  store i64 %heap, ptr %heapp, align 8
+  %sp = add i64 %region, {stack}
+{call}
+  %heldp = getelementptr i8, ptr %control, i64 {held}
+  %held = load i64, ptr %heldp, align 8
+  %leaks = icmp ne i64 %held, 0
+  br i1 %leaks, label %leaked, label %done, !prof !99999
+leaked:
+  call i64 @kara_leaked(i64 %sp), !dbg !{place}
+  br label %done
+done:
+  store volatile i64 0, ptr %busyp, align 8
+  %short = trunc i64 %verdict to i32
+  ret i32 %short
+}}
+",
+            name = entry.name,
+            section = entry.hook.name(),
+            shift = layout::REGION_BYTES.trailing_zeros(),
+            regions = layout::REGIONS_AT,
+            cast = cast("%region"),
+            busy = control::BUSY,
+            nested = control::NESTED,
+            verdict = entry.on_panic,
+            heap = control::HEAP,
+            heap_low = layout::HEAP_LOW,
+            stack = layout::STACK_TOP,
+            held = control::HELD,
+        );
+    }
+
+    /// The call of the user's function, in whatever form that is.
+    fn entry_call(&mut self, entry: &Entry, place: usize) -> String {
+        let hook = Some(entry.hook);
+        let mut emitter = Emitter::new(self.module, self.plan, self.options, hook, place, &mut self.sites);
+        emitter.start_at("%sp");
+        let value = emitter.call_function(entry.function);
+        emitter.text.line(format!("%verdict = add i64 {value}, 0"));
+        emitter.text.finish().replacen("entry:\n", "", 1)
+    }
+
+    fn finish(mut self) -> Translation {
+        let manifest = self.manifest();
+        let json = serde_json::to_string(&manifest).expect("plain data");
+        let image = self.image();
+        let throw = self.debug.kernel_function("bpf_throw");
+        let ir = format!(
+            "target datalayout = \"e-m:e-p:64:64-i64:64-i128:128-n32:64-S128\"\ntarget triple = \"bpfel\"\n\n\
+             @arena = dso_local global {{ i32, i32, i32, i32, i32 }} {{ i32 {ARENA}, i32 0, i32 0, i32 1048576, i32 {MAPPABLE} }}, section \"maps\", align 4\n\
+             @_license = dso_local constant [13 x i8] c\"Dual MIT/GPL\\00\", section \"license\", align 1\n\
+             @kara_manifest = dso_local constant {}, section \"{SECTION}\", align 1\n\
+             @kara_image = dso_local constant {}, section \"{IMAGE_SECTION}\", align 4\n\
+             declare !dbg !{throw} void @bpf_throw(i64) section \".ksyms\"\n{}\n{}\n\
+             attributes #0 = {{ noinline nounwind \"no-jump-tables\"=\"true\" \"no-builtins\" }}\n\
+             attributes #1 = {{ alwaysinline nounwind \"no-jump-tables\"=\"true\" \"no-builtins\" }}\n\
+             attributes #2 = {{ nounwind memory(none) }}\n\
+             {}!99999 = !{{!\"branch_weights\", i32 1, i32 100000}}\n",
+            string(json.as_bytes()),
+            string(&image),
+            support::INTRINSICS,
+            self.out,
+            self.debug.finish(),
+        );
+        Translation { ir, manifest }
+    }
+
+    fn manifest(&mut self) -> Manifest {
+        let programs = self.plan.entries.iter().map(|e| Program {
+            name: e.name.clone(),
+            hook: e.hook.name().to_string(),
+            on_panic: e.on_panic,
+        });
+        let exported = self.module.exported_globals.iter().filter_map(|(export, global)| {
+            let name = export.strip_prefix("kara_static_")?;
+            let (kind, name) = name.split_once('_')?;
+            let address = self.module.globals[*global as usize].value as u32;
+            Some(Exported { name: name.to_string(), kind: kind.to_string(), address })
+        });
+        let mut sites = std::mem::take(&mut self.sites);
+        crate::source::locate(self.module, &mut sites);
+        Manifest {
+            version: VERSION,
+            memory_end: self.module.memory_end,
+            programs: programs.collect(),
+            exported: exported.collect(),
+            sites,
+        }
+    }
+
+    fn image(&self) -> Vec<u8> {
+        let mut image = Vec::new();
+        for (address, bytes) in &self.module.data {
+            image.extend(address.to_le_bytes());
+            image.extend((bytes.len() as u32).to_le_bytes());
+            image.extend(*bytes);
+        }
+        image
+    }
+}
+
+/// An array of bytes as LLVM writes it.
+fn string(bytes: &[u8]) -> String {
+    if bytes.is_empty() {
+        return "[1 x i8] zeroinitializer".to_string();
+    }
+    let mut text = format!("[{} x i8] c\"", bytes.len());
+    for byte in bytes {
+        match byte {
+            b' ' | b'!' | b'#'..=b'[' | b']'..=b'~' => text.push(*byte as char),
+            _ => {
+                let _ = write!(text, "\\{byte:02X}");
+            }
+        }
+    }
+    text + "\""
+}
