@@ -1,8 +1,8 @@
 //! The command line: what all subcommands share, and the list of them.
 
 use crate::commands::{
-    asm, bench, cache, check, completions, conformance_plugin, diff, doctor, lab, link, man, opt, print, rules, run,
-    stat,
+    asm, bench, cache, check, completions, conformance_plugin, diff, doctor, ext, lab, link, man, opt, print, rules,
+    run, stat,
 };
 use crate::failure::{Answer, Failure};
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -71,6 +71,8 @@ pub enum Command {
     Cache(cache::Options),
     /// Find out what this machine can do, and what each missing thing disables
     Doctor(doctor::Options),
+    /// Packet programs in safe Rust: make, build, check, load
+    Ext(ext::Options),
     /// Measure: what other kernels accept, what instructions take
     Lab(lab::Options),
     /// Mask corruption loss on a link
@@ -99,6 +101,7 @@ impl Command {
             Command::Rules(_) => "rules",
             Command::Cache(_) => "cache",
             Command::Doctor(_) => "doctor",
+            Command::Ext(_) => "ext",
             Command::Lab(_) => "lab",
             Command::Link(_) => "link",
             Command::Completions(_) => "completions",
@@ -121,6 +124,7 @@ impl Command {
             Command::Rules(options) => options.run(common),
             Command::Cache(options) => options.run(common),
             Command::Doctor(options) => options.run(common),
+            Command::Ext(options) => options.run(common),
             Command::Lab(options) => options.run(common),
             Command::Link(options) => options.run(common),
             Command::Completions(options) => options.run(),
@@ -132,7 +136,7 @@ impl Command {
 
 /// The name of a subcommand as a constant.
 pub fn known_name(word: &str) -> Option<&'static str> {
-    const NAMES: [&str; 15] = [
+    const NAMES: [&str; 16] = [
         "opt",
         "check",
         "stat",
@@ -144,6 +148,7 @@ pub fn known_name(word: &str) -> Option<&'static str> {
         "rules",
         "cache",
         "doctor",
+        "ext",
         "lab",
         "completions",
         "man",

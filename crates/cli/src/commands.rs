@@ -8,6 +8,7 @@ pub mod completions;
 pub mod conformance_plugin;
 pub mod diff;
 pub mod doctor;
+pub mod ext;
 pub mod lab;
 pub mod link;
 pub mod man;

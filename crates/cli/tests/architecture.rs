@@ -14,7 +14,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("link", &[]),
     ("tunnel", &["link", "kernel"]),
     ("simulator", &["link"]),
-    ("cli", &["bpf", "proof", "elf", "optimize", "kernel", "lab", "link", "tunnel", "simulator"]),
+    ("translator", &[]),
+    ("extension-macros", &[]),
+    ("extension", &["extension-macros"]),
+    ("installer", &["bpf", "elf", "kernel", "lab", "translator"]),
+    (
+        "cli",
+        &["bpf", "proof", "elf", "optimize", "kernel", "lab", "link", "tunnel", "simulator", "translator", "installer"],
+    ),
 ];
 
 fn root() -> PathBuf {
@@ -71,7 +78,9 @@ fn crates_depend_one_way() {
 }
 
 #[test]
-fn unsafe_code_is_in_the_kernel_crate_only() {
+fn unsafe_code_is_where_the_table_says() {
+    // System calls; and what gives users of extensions a safe interface to memory that others share.
+    const MAY: [&str; 3] = ["kernel", "extension", "extension-macros"];
     for (name, files) in crate_sources() {
         for file in files {
             let text = fs::read_to_string(&file).expect("source");
@@ -79,7 +88,7 @@ fn unsafe_code_is_in_the_kernel_crate_only() {
                 let code = l.split("//").next().unwrap_or_default();
                 ["unsafe {", "unsafe fn", "unsafe impl"].iter().any(|form| code.contains(form))
             });
-            assert!(!has || name == "kernel", "unsafe code in {}", file.display());
+            assert!(!has || MAY.contains(&name.as_str()), "unsafe code in {}", file.display());
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::error::KernelError;
 use crate::sys::{self, MapFd, Mapping, os};
 use karakoram_bpf::map::{MapDef, MapType};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// `BPF_F_NO_PREALLOC`.
 pub const NO_PREALLOC: u32 = 1 << 0;
@@ -23,6 +24,18 @@ pub const NUMA_NODE: u32 = 1 << 2;
 pub const READ_ONLY_PROGRAM: u32 = 1 << 7;
 /// `BPF_F_MMAPABLE`.
 pub const MAPPABLE: u32 = 1 << 10;
+
+/// Where the first arena whose definition names no address is in user space; the next ones follow, 4 GiB
+/// apart, so that the low 32 bits of an address are the offset. Programs need an address to be loaded,
+/// even if nobody maps the arena.
+const FIRST_ARENA: u64 = 1 << 44;
+/// Arenas that have got an address. Those of other processes are in other address spaces.
+static ARENAS: AtomicU64 = AtomicU64::new(0);
+
+/// A place for one more arena.
+fn next_arena() -> u64 {
+    FIRST_ARENA + (ARENAS.fetch_add(1, Ordering::Relaxed) << 32)
+}
 
 /// What a definition does not say. The default is right for maps without types of their own.
 #[derive(Clone, Copy, Default)]
@@ -48,6 +61,7 @@ pub struct Map {
     fd: MapFd,
     inner: Option<Box<Map>>,
     mapping: Option<Mapping>,
+    extra: u64,
 }
 
 /// Local storage and the like: no elements of their own, types required.
@@ -100,14 +114,17 @@ fn completed(def: &MapDef) -> MapDef {
 
 impl Map {
     /// Creates a map, puts its initial contents in, and freezes it if its definition says so.
-    pub fn create(def: &MapDef, options: MapOptions) -> Result<Map, KernelError> {
+    pub fn create(def: &MapDef, mut options: MapOptions) -> Result<Map, KernelError> {
         let def = completed(def);
+        if def.kind == MapType::ARENA && options.extra == 0 {
+            options.extra = next_arena();
+        }
         let inner = match &def.inner {
             Some(inner) => Some(Box::new(Map::create(inner, MapOptions::default())?)),
             None => None,
         };
         let (def, fd) = create_with_types(def, inner.as_deref(), options)?;
-        let mut map = Map { def, fd, inner, mapping: None };
+        let mut map = Map { def, fd, inner, mapping: None, extra: options.extra };
         if options.mapped && map.def.kind == MapType::ARRAY && map.def.flags & MAPPABLE != 0 && !map.def.frozen {
             map.mapping = Mapping::new(&map.fd, 0, map.flat_bytes(), true).ok();
         }
@@ -140,6 +157,11 @@ impl Map {
     /// The definition, with what was filled in for the kernel.
     pub fn def(&self) -> &MapDef {
         &self.def
+    }
+
+    /// Number of hash functions of a bloom filter, address of an arena.
+    pub fn extra(&self) -> u64 {
+        self.extra
     }
 
     /// Descriptor and sizes.

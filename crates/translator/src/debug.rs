@@ -20,6 +20,17 @@ pub(crate) enum Param {
     Tc,
 }
 
+impl Param {
+    /// Number of its type's node.
+    fn node(self) -> usize {
+        match self {
+            Param::Number => NUMBER,
+            Param::Xdp => XDP,
+            Param::Tc => TC,
+        }
+    }
+}
+
 /// Numbers of fixed nodes.
 const UNIT: usize = 0;
 const FILE: usize = 3;
@@ -61,9 +72,24 @@ impl Debug {
     /// A function; returns the number of its node. Its calls are at `place`.
     pub fn function(&mut self, name: &str, params: &[Param], returns_int: bool, place: usize) -> usize {
         let ty = self.prototype(params, if returns_int { INT } else { NUMBER });
-        let function = self.node(&format!(
-            "distinct !DISubprogram(name: \"{name}\", scope: !{FILE}, file: !{FILE}, line: 1, type: !{ty}, scopeLine: 1, flags: DIFlagPrototyped, spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: !{UNIT})"
-        ));
+        let (function, named) = (self.reserve(), self.reserve());
+        // The kernel wants parameters to have names.
+        let names: Vec<String> = params
+            .iter()
+            .enumerate()
+            .map(|(i, param)| {
+                let (number, ty) = (i + 1, param.node());
+                let node = self.node(&format!(
+                    "!DILocalVariable(name: \"a{i}\", arg: {number}, scope: !{function}, file: !{FILE}, line: 1, type: !{ty})"
+                ));
+                format!("!{node}")
+            })
+            .collect();
+        let _ = writeln!(self.text, "!{named} = !{{{}}}", names.join(", "));
+        let _ = writeln!(
+            self.text,
+            "!{function} = distinct !DISubprogram(name: \"{name}\", scope: !{FILE}, file: !{FILE}, line: 1, type: !{ty}, scopeLine: 1, flags: DIFlagPrototyped, spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: !{UNIT}, retainedNodes: !{named})"
+        );
         let _ = writeln!(self.text, "!{place} = !DILocation(line: 1, column: 1, scope: !{function})");
         function
     }
@@ -80,12 +106,7 @@ impl Debug {
     fn prototype(&mut self, params: &[Param], result: usize) -> usize {
         let mut types = format!("!{{!{result}");
         for param in params {
-            let number = match param {
-                Param::Number => NUMBER,
-                Param::Xdp => XDP,
-                Param::Tc => TC,
-            };
-            let _ = write!(types, ", !{number}");
+            let _ = write!(types, ", !{}", param.node());
         }
         let types = self.node(&format!("{types}}}"));
         self.node(&format!("!DISubroutineType(types: !{types})"))

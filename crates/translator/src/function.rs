@@ -178,6 +178,11 @@ impl<'a> Emitter<'a> {
     }
 
     fn set_local(&mut self, index: usize, value: &str) {
+        if self.machine.is_some() {
+            let (ty, place) = (self.locals[index].0, self.local_in_record(index));
+            self.text.line(format!("store {} {value}, ptr {place}, align 8", ty.name()));
+            return;
+        }
         let (ty, place) = &self.locals[index];
         // In the arena to keep it out of registers: the optimizer must not undo that.
         let how = if self.is_in_arena() { "store volatile" } else { "store" };
@@ -185,6 +190,10 @@ impl<'a> Emitter<'a> {
     }
 
     fn get_local(&mut self, index: usize) -> (Ty, String) {
+        if self.machine.is_some() {
+            let (ty, place) = (self.locals[index].0, self.local_in_record(index));
+            return (ty, self.text.value(format!("load {}, ptr {place}, align 8", ty.name())));
+        }
         let (ty, place) = self.locals[index].clone();
         let how = if self.is_in_arena() { "load volatile" } else { "load" };
         (ty, self.text.value(format!("{how} {}, ptr {place}", ty.name())))
@@ -273,9 +282,8 @@ impl<'a> Emitter<'a> {
     /// Marks the head of a loop: the kernel decides whether it goes on.
     fn may_go_on(&mut self, offset: u32) {
         let (late, on) = (self.text.block("late"), self.text.block("on"));
-        self.text.line(format!(
-            "callbr void asm sideeffect \"may_goto ${{0:l}}\", \"!i\"() to label %{on} [label %{late}]"
-        ));
+        self.text
+            .line(format!("callbr void asm sideeffect \"may_goto ${{0:l}}\", \"!i\"() to label %{on} [label %{late}]"));
         self.text.label(&late);
         self.trap(Fault::Timeout, offset);
         self.text.label(&on);

@@ -2,75 +2,60 @@
 //!
 //! The verifier follows constants: a loop that counts to a thousand is a thousand different states to
 //! it. It may merge states once it reaches the same place again, unless a comparison was decided by a
-//! known number on the way, which makes that number part of the state. `r = le64 r` changes nothing on
-//! a little-endian machine, costs no machine code there, and leaves a number that the verifier knows
-//! nothing about. With it before every comparison no comparison is ever decided, and states that
-//! differ in numbers only are merged.
+//! known number on the way, which makes that number part of the state (`mark_chain_precision`). So to
+//! whatever is compared a number is added of which the verifier knows nothing, and which is zero: it is
+//! read from the arena once in each function. Then no comparison is ever decided, and states that
+//! differ in numbers only are merged. At the head of a loop, where the verifier also compares which
+//! numbers are copies of each other, the same is done to all that the loop changes.
 //!
-//! Comparisons inside inline assembly are the runtime's own, of pointers, and are left alone.
+//! This is done to the optimizer's result, which it therefore does not hinder. Comparisons in inline
+//! assembly are the runtime's own, of pointers, and are left alone.
 
-/// How the verifier is made to forget.
+use crate::layout::ZERO_PAGE;
+use std::collections::HashSet;
+
+/// How much the verifier is made to forget.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Launder {
-    /// Not at all.
+    /// Nothing.
     None,
-    /// By `le64` in place.
+    /// All that is compared.
     #[default]
-    ByteOrder,
+    Comparisons,
 }
 
-/// The registers that a line compares, if it is a conditional jump.
-fn compared(line: &str) -> Vec<&str> {
-    let Some(rest) = line.trim_start().strip_prefix("if ") else { return Vec::new() };
-    let mut words = rest.split_whitespace();
-    let (a, _, b) = (words.next(), words.next(), words.next());
-    [a, b].into_iter().flatten().filter_map(register).collect()
-}
+/// Intrinsics that become comparisons.
+const COMPARING: [&str; 10] = [
+    "@llvm.umin.",
+    "@llvm.umax.",
+    "@llvm.smin.",
+    "@llvm.smax.",
+    "@llvm.abs.",
+    "@llvm.ucmp.",
+    "@llvm.scmp.",
+    "@llvm.usub.sat.",
+    "@llvm.uadd.sat.",
+    "@llvm.ssub.sat.",
+];
 
-/// The number of a register, of 64 bits or its lower half.
-fn register(word: &str) -> Option<&str> {
-    let number = word.strip_prefix(['r', 'w'])?;
-    number.parse::<u8>().ok().map(|_| number)
-}
-
-/// Whether a line belongs to debug information that is left out.
-fn is_debug(line: &str) -> bool {
-    let line = line.trim_start();
-    [".loc\t", ".file\t", ".cfi_", ".addrsig"].iter().any(|p| line.starts_with(p))
-}
-
-/// What a line says about sections: whether the new one is wanted.
-fn section(line: &str) -> Option<bool> {
-    let line = line.trim_start();
-    if line == ".text" {
-        return Some(true);
+/// LLVM's text form of a module with what makes the verifier forget.
+pub fn launder(ir: &str, how: Launder) -> String {
+    if how == Launder::None {
+        return ir.to_string();
     }
-    let name = line.strip_prefix(".section\t")?.trim_start_matches('"');
-    Some(!(name.starts_with(".debug_") || name.starts_with(".note") || name.starts_with(".llvm")))
-}
-
-/// The assembly text that `llc` wrote, without debug sections and with what makes the verifier forget.
-pub fn launder(assembly: &str, how: Launder) -> String {
-    let mut out = String::with_capacity(assembly.len() * 5 / 4);
-    let (mut is_wanted, mut is_inline) = (true, false);
-    for line in assembly.lines() {
-        is_wanted = section(line).unwrap_or(is_wanted);
-        if !is_wanted || is_debug(line) {
-            continue;
-        }
-        match line.trim() {
-            "#APP" => is_inline = true,
-            "#NO_APP" => is_inline = false,
-            _ => {}
-        }
-        if how == Launder::ByteOrder && !is_inline {
-            for number in compared(line) {
-                out.push_str(&format!("\tr{number} = le64 r{number}\n"));
+    let mut out = String::with_capacity(ir.len() * 5 / 4);
+    let mut function: Option<Function> = None;
+    for line in ir.lines() {
+        match &mut function {
+            Some(_) if line == "}" => {
+                out.push_str(&function.take().expect("inside").finish());
+                out.push_str("}\n");
             }
-        }
-        match zero_extension(line) {
-            Some((to, from)) => out.push_str(&format!("\tw{to} = w{from}\n")),
+            Some(function) => function.lines.push(line.to_string()),
             None => {
+                if line.starts_with("define ") {
+                    function = Some(Function::default());
+                }
                 out.push_str(line);
                 out.push('\n');
             }
@@ -79,11 +64,201 @@ pub fn launder(assembly: &str, how: Launder) -> String {
     out
 }
 
-/// A copy of a lower half to a whole register, which LLVM writes in a form that it does not read.
-fn zero_extension(line: &str) -> Option<(&str, &str)> {
-    let (to, from) = line.trim().split_once(" = ")?;
-    (to.starts_with('r') && from.starts_with('w')).then_some(())?;
-    register(to).zip(register(from))
+/// A function being rewritten.
+#[derive(Default)]
+struct Function {
+    lines: Vec<String>,
+    body: String,
+    count: usize,
+    /// Bits that a comparison or something of the kind has made.
+    compared: HashSet<String>,
+}
+
+impl Function {
+    fn line(&mut self, line: &str) {
+        let text = line.trim_start();
+        let rewritten = self
+            .comparison(text)
+            .or_else(|| self.branch(text))
+            .or_else(|| self.switch(text))
+            .or_else(|| self.truncation(text))
+            .or_else(|| self.intrinsic(text));
+        match rewritten {
+            Some(rewritten) => {
+                self.body.push_str("  ");
+                self.body.push_str(&rewritten);
+            }
+            None => self.body.push_str(line),
+        }
+        self.body.push('\n');
+    }
+
+    /// The operand with an unknown zero added; constants and what is no number stay.
+    fn forget(&mut self, ty: &str, operand: &str) -> String {
+        if !operand.starts_with('%') || !matches!(ty, "i8" | "i16" | "i32" | "i64") {
+            return operand.to_string();
+        }
+        self.count += 1;
+        let name = format!("%forgotten{}", self.count);
+        // Taken away from one and added to the next: if both sides of a comparison had it added, the
+        // code generator would leave it out.
+        let how = if self.count % 2 == 1 { "add" } else { "sub" };
+        self.body.push_str(&format!("  {name} = {how} {ty} {operand}, %unknown.{ty}\n"));
+        name
+    }
+
+    fn comparison(&mut self, text: &str) -> Option<String> {
+        let (name, rest) = text.split_once(" = icmp ")?;
+        self.compared.insert(name.to_string());
+        let (left, b) = rest.split_once(", ")?;
+        let words: Vec<&str> = left.split(' ').collect();
+        let [flags @ .., ty, a] = &words[..] else { return None };
+        let (b, more) = b.split_once(',').map_or((b, String::new()), |(b, more)| (b, format!(",{more}")));
+        let (a, b) = (self.forget(ty, a), self.forget(ty, b));
+        // What was known of the operands is not known of these.
+        let predicate = flags.iter().rfind(|f| **f != "samesign")?;
+        Some(format!("{name} = icmp {predicate} {ty} {a}, {b}{more}"))
+    }
+
+    /// A branch on a bit that comes from elsewhere than a comparison.
+    fn branch(&mut self, text: &str) -> Option<String> {
+        let rest = text.strip_prefix("br i1 ")?;
+        let (bit, targets) = rest.split_once(", ")?;
+        if !bit.starts_with('%') || self.compared.contains(bit) {
+            return None;
+        }
+        self.count += 1;
+        let n = self.count;
+        self.body.push_str(&format!("  %wide{n} = zext i1 {bit} to i32\n"));
+        let forgotten = self.forget("i32", &format!("%wide{n}"));
+        self.body.push_str(&format!("  %bit{n} = icmp ne i32 {forgotten}, 0\n"));
+        Some(format!("br i1 %bit{n}, {targets}"))
+    }
+
+    fn switch(&mut self, text: &str) -> Option<String> {
+        let (ty, rest) = text.strip_prefix("switch ")?.split_once(' ')?;
+        let (value, targets) = rest.split_once(", ")?;
+        let value = self.forget(ty, value);
+        Some(format!("switch {ty} {value}, {targets}"))
+    }
+
+    /// The lowest bit of a number, which is tested later.
+    fn truncation(&mut self, text: &str) -> Option<String> {
+        let (name, rest) = text.split_once(" = trunc ")?;
+        let (from, more) = rest.split_once(" to i1")?;
+        self.compared.insert(name.to_string());
+        let words: Vec<&str> = from.split(' ').collect();
+        let [.., ty, operand] = &words[..] else { return None };
+        let operand = self.forget(ty, operand);
+        Some(format!("{name} = trunc {ty} {operand} to i1{more}"))
+    }
+
+    fn intrinsic(&mut self, text: &str) -> Option<String> {
+        COMPARING.iter().find(|name| text.contains(*name))?;
+        let (head, arguments) = text.split_once('(')?;
+        let (arguments, tail) = arguments.rsplit_once(')')?;
+        let arguments: Vec<String> = arguments
+            .split(", ")
+            .map(|argument| match argument.split_once(' ') {
+                Some((ty, operand)) => format!("{ty} {}", self.forget(ty, operand)),
+                None => argument.to_string(),
+            })
+            .collect();
+        Some(format!("{head}({}){tail}", arguments.join(", ")))
+    }
+
+    /// Forgets what loops change, at their heads: where `may_goto` is.
+    fn forget_at_heads(&mut self) {
+        let lines = std::mem::take(&mut self.lines);
+        let heads = phis_of_heads(&lines);
+        let mut pending: Vec<(String, String)> = Vec::new();
+        for line in lines {
+            let phi = line.trim_start().split_once(" = phi ");
+            if phi.is_none() {
+                for (name, ty) in pending.drain(..) {
+                    self.lines.push(format!("  {name}.head = add {ty} {name}, %unknown.{ty}"));
+                }
+            }
+            match phi {
+                Some((name, rest)) => {
+                    if heads.contains(name) {
+                        let ty = rest.split(' ').next().unwrap_or_default();
+                        pending.push((name.to_string(), ty.to_string()));
+                    }
+                    self.lines.push(format!("  {name} = phi {}", renamed(rest, &heads)));
+                }
+                None => self.lines.push(renamed(&line, &heads)),
+            }
+        }
+    }
+
+    /// The text, with the unknown zero at its beginning when it is used.
+    fn finish(mut self) -> String {
+        self.forget_at_heads();
+        for line in std::mem::take(&mut self.lines) {
+            self.line(&line);
+        }
+        if !self.body.contains("%unknown.") {
+            return self.body;
+        }
+        let mut start = format!(
+            "  %unknown.at = call ptr asm \"$0 = addr_space_cast($0, 0x0, 0x1)\", \"=r,0\"(i64 {ZERO_PAGE})\n  \
+             %unknown.i64 = load volatile i64, ptr %unknown.at, align 8\n"
+        );
+        for ty in ["i8", "i16", "i32"] {
+            start.push_str(&format!("  %unknown.{ty} = trunc i64 %unknown.i64 to {ty}\n"));
+        }
+        match self.body.lines().next() {
+            // The first block may have a label.
+            Some(first) if !first.starts_with(' ') => {
+                let rest = &self.body[first.len() + 1..];
+                format!("{first}\n{start}{rest}")
+            }
+            _ => start + &self.body,
+        }
+    }
+}
+
+/// Names of the numbers that differ from round to round of a loop.
+fn phis_of_heads(lines: &[String]) -> HashSet<String> {
+    let (mut found, mut block) = (HashSet::new(), Vec::new());
+    for line in lines {
+        let text = line.trim_start();
+        if !line.starts_with(' ') {
+            block.clear();
+        } else if let Some((name, rest)) = text.split_once(" = phi ") {
+            if ["i8 ", "i16 ", "i32 ", "i64 "].iter().any(|ty| rest.starts_with(ty)) {
+                block.push(name.to_string());
+            }
+        } else if text.starts_with("callbr ") && text.contains("may_goto") {
+            found.extend(block.drain(..));
+        }
+    }
+    found
+}
+
+/// The line with the forgotten values in place of those in `heads`.
+fn renamed(line: &str, heads: &HashSet<String>) -> String {
+    if heads.is_empty() || !line.contains('%') {
+        return line.to_string();
+    }
+    let mut out = String::with_capacity(line.len() + 16);
+    for (n, part) in line.split('%').enumerate() {
+        if n == 0 {
+            out.push_str(part);
+            continue;
+        }
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '$' | '-');
+        let end = part.find(|c| !is_name(c)).unwrap_or(part.len());
+        let (name, rest) = part.split_at(end);
+        out.push('%');
+        out.push_str(name);
+        if heads.contains(&format!("%{name}")) {
+            out.push_str(".head");
+        }
+        out.push_str(rest);
+    }
+    out
 }
 
 #[cfg(test)]
@@ -91,22 +266,54 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_sides_are_forgotten() {
-        assert_eq!(
-            launder("\tif w1 s> w2 goto LBB0_1\n", Launder::ByteOrder),
-            "\tr1 = le64 r1\n\tr2 = le64 r2\n\tif w1 s> w2 goto LBB0_1\n"
+    fn what_a_loop_changes_is_forgotten_at_its_head() {
+        let text = body(
+            "loop:\n  %i = phi i32 [ 0, %entry ], [ %n, %on ]\n  callbr void asm sideeffect \"may_goto ${0:l}\", \"!i\"()\non:\n  %n = add i32 %i, 1",
         );
-        assert_eq!(launder("\tif r3 == 5 goto L\n", Launder::ByteOrder), "\tr3 = le64 r3\n\tif r3 == 5 goto L\n");
+        assert!(text.contains("%n = add i32 %i.head, 1"), "{text}");
+        assert!(text.contains("  %i = phi i32 [ 0, %entry ], [ %n, %on ]"), "{text}");
+    }
+
+    fn body(text: &str) -> String {
+        let all = launder(&format!("define i64 @f(i64 %a) {{\n{text}\n}}\n"), Launder::Comparisons);
+        let lines = all.lines().filter(|l| !l.contains("%unknown") || l.contains("forgotten") || l.contains(".head"));
+        lines.skip(1).filter(|l| *l != "}").collect::<Vec<_>>().join("\n")
     }
 
     #[test]
-    fn pointers_of_the_runtime_stay() {
-        let text = "\t#APP\n\tif r1 > r2 goto L\n\t#NO_APP\n\tr1 = r2\n";
-        assert_eq!(launder(text, Launder::ByteOrder), text);
+    fn what_is_compared_is_forgotten() {
+        assert_eq!(
+            body("  %c = icmp samesign ult i32 %a, %b"),
+            "  %forgotten1 = add i32 %a, %unknown.i32\n  %forgotten2 = sub i32 %b, %unknown.i32\n  \
+             %c = icmp ult i32 %forgotten1, %forgotten2"
+        );
+        assert_eq!(
+            body("  %c = icmp eq i64 %a, 5"),
+            "  %forgotten1 = add i64 %a, %unknown.i64\n  %c = icmp eq i64 %forgotten1, 5"
+        );
     }
 
     #[test]
-    fn debug_sections_go() {
-        assert_eq!(launder("\t.section\t.debug_info,\"\"\n\t.long 1\n\t.section\t.BTF\n\t.long 2\n", Launder::None), "\t.section\t.BTF\n\t.long 2\n");
+    fn pointers_stay() {
+        assert_eq!(body("  %c = icmp eq ptr %a, null"), "  %c = icmp eq ptr %a, null");
+    }
+
+    #[test]
+    fn a_bit_from_elsewhere_is_forgotten_once() {
+        assert_eq!(
+            body("  %c = phi i1 [ true, %x ], [ %d, %y ]\n  br i1 %c, label %l, label %m"),
+            "  %c = phi i1 [ true, %x ], [ %d, %y ]\n  %wide1 = zext i1 %c to i32\n  \
+             %forgotten2 = sub i32 %wide1, %unknown.i32\n  %bit1 = icmp ne i32 %forgotten2, 0\n  br i1 %bit1, label %l, label %m"
+        );
+        assert!(
+            body("  %c = icmp eq i32 %a, 1\n  br i1 %c, label %l, label %m")
+                .ends_with("\n  br i1 %c, label %l, label %m")
+        );
+    }
+
+    #[test]
+    fn the_zero_comes_first() {
+        let text = launder("define i64 @f(i64 %a) {\nentry:\n  %c = icmp eq i64 %a, 5\n}\n", Launder::Comparisons);
+        assert!(text.starts_with("define i64 @f(i64 %a) {\nentry:\n  %unknown.at = "));
     }
 }

@@ -4,6 +4,8 @@
 //! [`REGIONS_AT`] on one region for each program and CPU: control page, guard, stack (growing down into
 //! the guard), packet buffer, heap.
 
+/// A page of zeros below the regions, which nobody writes.
+pub const ZERO_PAGE: u32 = REGIONS_AT - 4096;
 /// First byte of the regions.
 pub const REGIONS_AT: u32 = 0x4000_0000;
 /// Bytes of a region, a power of two: a stack pointer leads to the control page by masking.
@@ -35,6 +37,8 @@ pub mod control {
     pub const LEAKED: u32 = 0x28;
     /// u64: what the program returns after a panic or when it is nested.
     pub const VERDICT: u32 = 0x30;
+    /// u64: where offsets pass through that the verifier shall not trace.
+    pub const SCRATCH: u32 = 0x38;
     /// u32 each: addresses of the locks held, zeroed on release.
     pub const LOCKS: u32 = 0x40;
     /// How many locks can be held at a time.

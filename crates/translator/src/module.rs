@@ -121,7 +121,10 @@ impl<'a> Module<'a> {
                             return unsupported(format!("import of {}, which is no function", import.name));
                         };
                         if import.module != "kara" {
-                            return unsupported(format!("import {}.{}: only the extension crate's", import.module, import.name));
+                            return unsupported(format!(
+                                "import {}.{}: only the extension crate's",
+                                import.module, import.name
+                            ));
                         }
                         let signature = module.signature(type_index)?;
                         module.imports.push(Import { name: import.name.to_string(), signature, type_index });

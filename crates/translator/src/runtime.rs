@@ -34,8 +34,7 @@ struct Assembler<'a> {
 
 /// Puts a module together.
 pub(crate) fn assemble(module: &Module, plan: &Plan, options: &Options) -> Result<Translation, TranslateError> {
-    let mut assembler =
-        Assembler { module, plan, options, out: String::new(), debug: Debug::new(), sites: Vec::new() };
+    let mut assembler = Assembler { module, plan, options, out: String::new(), debug: Debug::new(), sites: Vec::new() };
     assembler.functions()?;
     for machine in 0..plan.machines.len() {
         assembler.machine(machine)?;
@@ -181,7 +180,8 @@ done:
         emitter.start_at("%sp");
         let value = emitter.call_function(entry.function);
         emitter.text.line(format!("%verdict = add i64 {value}, 0"));
-        emitter.text.finish().replacen("entry:\n", "", 1)
+        // The program returns 32 bits.
+        emitter.text.finish().replacen("entry:\n", "", 1).replace("ret i64 0", "ret i32 0")
     }
 
     fn finish(mut self) -> Translation {

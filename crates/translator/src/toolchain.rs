@@ -2,9 +2,9 @@
 
 use crate::error::TranslateError;
 use crate::launder::{Launder, launder};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::io::Write;
 
 /// Arguments that all runs of `llc` share: the fourth instruction set is older than arenas, and x86
 /// and arm64 access memory at any address.
@@ -36,57 +36,60 @@ impl Toolchain {
 
     /// An object from LLVM's text form.
     pub fn compile(&self, ir: &str, how: Launder) -> Result<Vec<u8>, TranslateError> {
-        self.assemble(&launder(&self.assembly(ir)?, how))
-    }
-
-    /// Optimized assembly text.
-    pub fn assembly(&self, ir: &str) -> Result<String, TranslateError> {
         let optimized = self.run("opt", &["-O2", "-S", "-o", "-", "-"], ir.as_bytes())?;
-        let mut arguments = TARGET.to_vec();
-        arguments.extend(["-filetype=asm", "-o", "-", "-"]);
-        let text = self.run("llc", &arguments, &optimized)?;
-        String::from_utf8(text).map_err(|_| TranslateError::Tool("llc wrote something that is no text".into()))
-    }
-
-    /// An object from assembly text, which `llc` only takes as part of a module.
-    pub fn assemble(&self, text: &str) -> Result<Vec<u8>, TranslateError> {
-        let mut module = String::from("target triple = \"bpfel\"\n");
-        for line in text.lines() {
-            module.push_str("module asm \"");
-            for byte in line.bytes() {
-                match byte {
-                    b'"' | b'\\' | 0..=31 | 127.. => module.push_str(&format!("\\{byte:02X}")),
-                    _ => module.push(byte as char),
-                }
-            }
-            module.push_str("\"\n");
-        }
+        let optimized = String::from_utf8(optimized).map_err(|_| failed("opt", "wrote something that is no text"))?;
         let mut arguments = TARGET.to_vec();
         arguments.extend(["-filetype=obj", "-o", "-", "-"]);
-        self.run("llc", &arguments, module.as_bytes())
+        let object = self.run("llc", &arguments, launder(&optimized, how).as_bytes())?;
+        // Only the types for the kernel are wanted.
+        self.run("llvm-objcopy", &["--strip-debug", "-", "-"], &object)
+    }
+
+    /// Links an archive of WebAssembly objects to a module with these functions.
+    pub fn link(&self, archive: &Path, exports: &[&str], stack_argument: &str) -> Result<Vec<u8>, TranslateError> {
+        let out = archive.with_extension(format!("{}.wasm", std::process::id()));
+        let exports = exports.iter().map(|e| format!("--export={e}"));
+        let said = Command::new(self.bin.join("rust-lld"))
+            .args(["-flavor", "wasm", "--no-entry", "--gc-sections", "--stack-first", stack_argument])
+            .args(exports)
+            .arg(archive)
+            .arg("-o")
+            .arg(&out)
+            .output();
+        let said = said.map_err(|e| failed("rust-lld", &e.to_string()))?;
+        if !said.status.success() {
+            return Err(failed("rust-lld", &first_lines(&said.stderr)));
+        }
+        let bytes = std::fs::read(&out).map_err(|e| failed("rust-lld", &e.to_string()));
+        let _ = std::fs::remove_file(&out);
+        bytes
     }
 
     fn run(&self, tool: &str, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, TranslateError> {
-        let failed = |what: String| TranslateError::Tool(format!("{tool}: {what}"));
         let mut child = Command::new(self.bin.join(tool))
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|e| failed(e.to_string()))?;
+            .map_err(|e| failed(tool, &e.to_string()))?;
         let mut stdin = child.stdin.take().expect("a pipe");
         let output = std::thread::scope(|scope| {
             scope.spawn(move || stdin.write_all(input));
             child.wait_with_output()
         })
-        .map_err(|e| failed(e.to_string()))?;
+        .map_err(|e| failed(tool, &e.to_string()))?;
         match output.status.success() {
             true => Ok(output.stdout),
-            false => {
-                let said = String::from_utf8_lossy(&output.stderr);
-                Err(failed(said.lines().take(3).collect::<Vec<_>>().join("; ")))
-            }
+            false => Err(failed(tool, &first_lines(&output.stderr))),
         }
     }
+}
+
+fn failed(tool: &str, what: &str) -> TranslateError {
+    TranslateError::Tool(format!("{tool}: {what}"))
+}
+
+fn first_lines(said: &[u8]) -> String {
+    String::from_utf8_lossy(said).lines().take(3).collect::<Vec<_>>().join("; ")
 }

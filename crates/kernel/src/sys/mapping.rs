@@ -33,6 +33,30 @@ impl Mapping {
         Ok(Mapping { start, length, writable })
     }
 
+    /// Maps a whole arena where its programs take it to be, for reading and writing. `EEXIST` when this
+    /// process has something else there.
+    pub fn arena(map: &MapFd, address: u64, length: usize) -> Result<Mapping> {
+        let wanted = address as *mut libc::c_void;
+        let flags = libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE;
+        let fd = map.as_fd().as_raw_fd();
+        // SAFETY: with this flag a mapping never replaces another one, so no memory of ours is touched.
+        let start = unsafe { libc::mmap(wanted, length, libc::PROT_READ | libc::PROT_WRITE, flags, fd, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(Errno::last());
+        }
+        let start = NonNull::new(start.cast()).ok_or(Errno::EFAULT)?;
+        Ok(Mapping { start, length, writable: true })
+    }
+
+    /// Has the kernel put memory where there is none yet. `ERANGE` when the range is not all inside.
+    pub fn populate(&self, offset: usize, length: usize) -> Result<()> {
+        const MADV_POPULATE_WRITE: libc::c_int = 23;
+        let start = self.range(offset, length)?;
+        // SAFETY: `range` checked that the pages are ours; populating changes no contents.
+        let done = unsafe { libc::madvise(start.as_ptr().cast(), length, MADV_POPULATE_WRITE) };
+        if done == 0 { Ok(()) } else { Err(Errno::last()) }
+    }
+
     /// Bytes mapped.
     pub fn length(&self) -> usize {
         self.length

@@ -92,14 +92,11 @@ impl Emitter<'_> {
         let start = self.text.value(format!("trunc i64 {record} to i32"));
         self.stack_pointer = self.text.variable("i32");
         self.text.line(format!("store i32 {start}, ptr {}", self.stack_pointer));
-        let types: Vec<Ty> = function.signature.params.iter().chain(&function.locals).copied().collect();
-        self.make_locals(&types, None);
-        let count = function.signature.params.len();
-        for i in 0..types.len() {
-            match i < count {
-                true => self.load_local(&record, i),
-                false => self.set_local(i, "0"),
-            }
+        let types = function.signature.params.iter().chain(&function.locals);
+        // The arguments are in the record already, where locals stay.
+        self.locals = types.map(|ty| (*ty, String::new())).collect();
+        for i in function.signature.params.len()..self.locals.len() {
+            self.set_local(i, "0");
         }
         self.body(function)
     }
@@ -132,24 +129,18 @@ impl Emitter<'_> {
         self.text.value(format!("getelementptr i8, ptr {base}, i64 {offset}"))
     }
 
-    fn load_local(&mut self, record: &str, index: usize) {
-        let place = self.field(record, HEAD_BYTES + 8 * index);
-        let wide = self.text.value(format!("load i64, ptr {place}, align 8"));
-        let value = self.narrow(self.locals[index].0, &wide);
-        self.set_local(index, &value);
+    /// Where a local of the current function is: in its record, so that little is in registers and in
+    /// the frame, of which the verifier compares every byte.
+    pub(super) fn local_in_record(&mut self, index: usize) -> String {
+        let record = self.current_record();
+        self.field(&record, HEAD_BYTES + 8 * index)
     }
 
-    /// Stores the locals, the stack pointer and the operands of the current function in its record.
+    /// Stores the stack pointer and the operands of the current function in its record.
     fn save(&mut self, record: &str) {
         let sp = self.stack_pointer();
         let place = self.field(record, 8);
         self.text.line(format!("store i32 {sp}, ptr {place}, align 8"));
-        for index in 0..self.locals.len() {
-            let (ty, value) = self.get_local(index);
-            let wide = self.widen(ty, &value);
-            let place = self.field(record, HEAD_BYTES + 8 * index);
-            self.text.line(format!("store i64 {wide}, ptr {place}, align 8"));
-        }
         for depth in 0..self.operands.len() {
             let slot = self.operands[depth].1.clone();
             let value = self.text.value(format!("load i64, ptr {slot}"));
@@ -162,9 +153,6 @@ impl Emitter<'_> {
         let place = self.field(record, 8);
         let sp = self.text.value(format!("load i32, ptr {place}, align 8"));
         self.text.line(format!("store i32 {sp}, ptr {}", self.stack_pointer));
-        for index in 0..self.locals.len() {
-            self.load_local(record, index);
-        }
         for depth in 0..self.operands.len() {
             let slot = self.operands[depth].1.clone();
             let place = self.field(record, HEAD_BYTES + 8 * (self.locals.len() + depth));
@@ -232,12 +220,8 @@ impl Emitter<'_> {
         let caller = self.widen(Ty::I32, &caller);
         let machine = self.the_machine();
         let (variable, result) = (machine.record.clone(), machine.result.clone());
-        let cases: Vec<String> = machine
-            .resumptions
-            .iter()
-            .enumerate()
-            .map(|(i, block)| format!("i32 {}, label %{block}", i + 1))
-            .collect();
+        let cases: Vec<String> =
+            machine.resumptions.iter().enumerate().map(|(i, block)| format!("i32 {}, label %{block}", i + 1)).collect();
         self.text.line(format!("store i64 {caller}, ptr {variable}"));
         self.text.line(format!("switch i32 {state}, label %leave [{}]", cases.join(" ")));
         self.text.label("leave");

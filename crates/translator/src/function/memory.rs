@@ -89,9 +89,7 @@ impl Emitter<'_> {
     /// A pointer into the arena from an address in 64 bits. The cast is assembly, so that the optimizer
     /// neither compares such pointers nor computes loops with them.
     pub(crate) fn arena_pointer(&mut self, wide: &str) -> String {
-        self.text.value(format!(
-            "call ptr asm \"$0 = addr_space_cast($0, 0x0, 0x1)\", \"=r,0\"(i64 {wide}) #2"
-        ))
+        self.text.value(format!("call ptr asm \"$0 = addr_space_cast($0, 0x0, 0x1)\", \"=r,0\"(i64 {wide}) #2"))
     }
 
     fn pop_pointer(&mut self, argument: MemArg) -> String {
@@ -153,8 +151,7 @@ impl Emitter<'_> {
 
     fn compare_exchange(&mut self, ty: Ty, argument: MemArg, expected: &str, new: &str) {
         let (pointer, t) = (self.pop_pointer(argument), ty.name());
-        let pair =
-            self.text.value(format!("cmpxchg ptr {pointer}, {t} {expected}, {t} {new} seq_cst seq_cst"));
+        let pair = self.text.value(format!("cmpxchg ptr {pointer}, {t} {expected}, {t} {new} seq_cst seq_cst"));
         let old = self.text.value(format!("extractvalue {{ {t}, i1 }} {pair}, 0"));
         self.push(ty, old);
     }

@@ -29,6 +29,9 @@ fn copying(name: &str, next: &str, width: u32, times: u32, back: bool) -> Vec<St
     let bytes = width * times;
     let mut lines = vec![
         format!("{}:", label(name)),
+        "r1 = le64 r1".to_string(),
+        "r2 = le64 r2".to_string(),
+        "r3 = le64 r3".to_string(),
         format!("may_goto {}", label("out")),
         go(&format!("if r3 < {bytes}"), next),
     ];
@@ -72,6 +75,9 @@ fn filling(name: &str, next: &str, width: u32, times: u32) -> Vec<String> {
     let bytes = width * times;
     let mut lines = vec![
         format!("{}:", label(name)),
+        "r1 = le64 r1".to_string(),
+        "r2 = le64 r2".to_string(),
+        "r3 = le64 r3".to_string(),
         format!("may_goto {}", label("out")),
         go(&format!("if r3 < {bytes}"), next),
         "r5 = r1".to_string(),
@@ -84,8 +90,7 @@ fn filling(name: &str, next: &str, width: u32, times: u32) -> Vec<String> {
 
 /// `memset(to, byte, n)`.
 pub(super) fn fill() -> String {
-    let mut lines: Vec<String> =
-        ["r2 &= 255", "r4 = 72340172838076673 ll", "r2 *= r4"].map(String::from).to_vec();
+    let mut lines: Vec<String> = ["r2 &= 255", "r4 = 72340172838076673 ll", "r2 *= r4"].map(String::from).to_vec();
     lines.extend(filling("four", "one", 8, 4));
     lines.extend(filling("one", "byte", 8, 1));
     lines.extend(filling("byte", "out", 1, 1));

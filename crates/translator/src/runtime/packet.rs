@@ -6,6 +6,7 @@ use super::blocks::assembly;
 use crate::debug::Param;
 use crate::function::Emitter;
 use crate::graph::Hook;
+use crate::layout;
 
 /// Largest offset in a packet. The verifier stops following pointers at 65535.
 const MOST_OFFSET: u32 = 65_000;
@@ -62,7 +63,21 @@ impl Emitter<'_> {
         lines
     }
 
+    /// An offset that the verifier cannot trace back. It wants to know numbers that are added to packet
+    /// pointers exactly, and with them all that they were computed from; it does not look into the arena.
+    fn untraced(&mut self, offset: &str) -> String {
+        if !offset.starts_with('%') {
+            return offset.to_string();
+        }
+        let control = self.text.value(format!("and i64 %sp, {}", -(layout::REGION_BYTES as i64)));
+        let pointer = self.arena_pointer(&control);
+        let place = self.text.value(format!("getelementptr i8, ptr {pointer}, i64 {}", layout::control::SCRATCH));
+        self.text.line(format!("store volatile i64 {offset}, ptr {place}, align 8"));
+        self.text.value(format!("load volatile i64, ptr {place}, align 8"))
+    }
+
     pub(crate) fn packet_load(&mut self, bytes: u32, offset: &str) -> String {
+        let offset = &self.untraced(offset);
         let access = [format!("$0 = *(u{} *)($1 + 0)", 8 * bytes)];
         let lines = self.checked(bytes, &access).join("\\0A");
         let all = self.text.value(format!(
@@ -72,6 +87,7 @@ impl Emitter<'_> {
     }
 
     pub(crate) fn packet_store(&mut self, bytes: u32, offset: &str, value: &str) -> String {
+        let offset = &self.untraced(offset);
         let access = [format!("*(u{} *)($1 + 0) = $5", 8 * bytes), "$0 = 1".to_string()];
         let lines = self.checked(bytes, &access).join("\\0A");
         let all = self.text.value(format!(
@@ -93,6 +109,7 @@ impl Emitter<'_> {
     }
 
     fn short_packet_copy(&mut self, reads: bool, offset: &str, memory: &str, length: u32) -> String {
+        let offset = &self.untraced(offset);
         let pointer = self.arena_pointer(memory);
         let mut access = Vec::new();
         let mut at = 0;
@@ -138,10 +155,12 @@ fn copy_loop(name: &str, next: &str, bytes: u32, width: u32, reads: bool) -> Vec
     let label = |name: &str| format!(".L{name}_${{:uid}}");
     let mut lines = vec![
         format!("{}:", label(name)),
+        // What counts is forgotten where the verifier compares states, which is at the next instruction.
+        "r7 = le64 r7".to_string(),
+        "r8 = le64 r8".to_string(),
+        "r9 = le64 r9".to_string(),
         format!("may_goto {}", label("out")),
         format!("if r9 < {bytes} goto {}", label(next)),
-        // The verifier knows nothing of the offset but what the next line says.
-        "r7 = le64 r7".to_string(),
         format!("if r7 > {MOST_OFFSET} goto {}", label("out")),
         "r3 = r1".to_string(),
         "r3 += r7".to_string(),

@@ -1,0 +1,90 @@
+//! `kara ext check`: would the kernel take it?
+
+use crate::arguments::Common;
+use crate::failure::{Answer, Failure};
+use crate::output;
+use karakoram_installer::{InstallError, Installed, installed};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Options of `kara ext check`.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// Object that `kara ext build` made
+    #[arg(value_name = "OBJECT")]
+    object: PathBuf,
+}
+
+/// A program that the kernel took, or why not.
+struct Checked {
+    name: String,
+    hook: String,
+    result: Result<(u32, u32), String>,
+}
+
+impl Options {
+    /// Asks.
+    pub fn run(&self, common: &Common) -> Result<Answer, Failure> {
+        let shown = self.object.display().to_string();
+        let bytes = std::fs::read(&self.object).map_err(|e| Failure::file(&shown, "read", &e))?;
+        let manifest = installed::manifest(&bytes).map_err(|e| super::failure(e).of_file(&shown))?;
+        karakoram_kernel::load::load(&karakoram_kernel::load::LoadRequest::new(
+            "kara",
+            karakoram_bpf::hook::ProgramType::XDP,
+            &[
+                karakoram_bpf::encode::Slot { code: 0xb7, ..Default::default() },
+                karakoram_bpf::encode::Slot { code: 0x95, ..Default::default() },
+            ],
+        ))
+        .map_err(|e| Failure::machine(e.to_string()).help("`kara doctor` says what this kernel permits"))?;
+        let mut checked = Vec::new();
+        for program in &manifest.programs {
+            let result = self.ask(&program.name)?;
+            checked.push(Checked { name: program.name.clone(), hook: program.hook.clone(), result });
+        }
+        let is_good = checked.iter().all(|c| c.result.is_ok());
+        match common.json {
+            true => output::print_json(&to_json(&checked, is_good)),
+            false => output::print_text(&checked.iter().map(Checked::to_text).collect::<String>()),
+        }
+        Ok(if is_good { Answer::Yes } else { Answer::No })
+    }
+
+    fn ask(&self, program: &str) -> Result<Result<(u32, u32), String>, Failure> {
+        match Installed::load(&self.object, &[program]) {
+            Ok(installed) => {
+                let info = installed.program(program).info(false).map_err(|e| Failure::machine(e.to_string()))?;
+                Ok(Ok((info.verified_insns, info.jited_len)))
+            }
+            Err(e @ (InstallError::Object(_) | InstallError::Machine(..))) => Ok(Err(e.to_string())),
+            Err(e) => Err(super::failure(e)),
+        }
+    }
+}
+
+fn to_json(checked: &[Checked], is_good: bool) -> serde_json::Value {
+    let programs: Vec<_> = checked
+        .iter()
+        .map(|c| match &c.result {
+            Ok((verified, jited)) => json!({
+                "name": c.name, "hook": c.hook, "accepted": true, "verified_insns": verified, "jited_bytes": jited,
+            }),
+            Err(why) => json!({ "name": c.name, "hook": c.hook, "accepted": false, "reason": why }),
+        })
+        .collect();
+    json!({ "schema": "kara/ext-check/1", "ok": is_good, "exit_code": !is_good as u8, "programs": programs })
+}
+
+impl Checked {
+    fn to_text(&self) -> String {
+        match &self.result {
+            Ok((verified, jited)) => {
+                format!(
+                    "{} ({}): accepted, {verified} instructions verified, {jited} bytes of machine code\n",
+                    self.name, self.hook
+                )
+            }
+            Err(why) => format!("{} ({}): REFUSED: {why}\n", self.name, self.hook),
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! `kara ext load`: a program to an interface.
+
+use super::running::{self, Snapshot};
+use crate::arguments::Common;
+use crate::failure::{Answer, Failure};
+use crate::{interrupt, output};
+use karakoram_installer::{Installed, Panic};
+use karakoram_kernel::attach::{self, Attachment, Direction, XdpMode};
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How often the process looks.
+const STEP: Duration = Duration::from_millis(100);
+/// How long a background process may take to attach.
+const START: Duration = Duration::from_secs(20);
+
+/// Options of `kara ext load`.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// Object that `kara ext build` made
+    #[arg(value_name = "OBJECT")]
+    object: PathBuf,
+    /// Interface of the current network namespace
+    #[arg(short, long, value_name = "NAME")]
+    interface: String,
+    /// The program, when there are several
+    #[arg(long, value_name = "NAME")]
+    prog: Option<String>,
+    /// Which way, for tc programs
+    #[arg(long, value_enum, default_value_t = Way::Ingress)]
+    direction: Way,
+    /// Run XDP in the stack instead of the driver
+    #[arg(long)]
+    generic: bool,
+    /// Go on in the background, until `kara ext unload`
+    #[arg(long)]
+    background: bool,
+    /// Its name in the background; otherwise that of the object
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Detach after more than so many panics in a second
+    #[arg(long, value_name = "N")]
+    detach_after: Option<u64>,
+    /// Set in the process that stays
+    #[arg(long, hide = true)]
+    holder: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Way {
+    /// Coming in
+    Ingress,
+    /// Going out
+    Egress,
+}
+
+impl Options {
+    /// Loads and attaches.
+    pub fn run(&self, common: &Common) -> Result<Answer, Failure> {
+        let name = self.name();
+        if self.background {
+            return self.start_holder(&name, common);
+        }
+        let (installed, program) = self.load()?;
+        let _attached = self.attach(&installed, &program)?;
+        if !self.holder && !common.quiet {
+            eprintln!("{program} is attached to {}; Ctrl-C takes it away", self.interface);
+        }
+        self.watch(&installed, &program, &name)?;
+        if self.holder {
+            let _ = std::fs::remove_dir_all(running::folder(&name));
+        } else {
+            report(&installed, &program, common);
+        }
+        Ok(Answer::Yes)
+    }
+
+    fn name(&self) -> String {
+        let stem = self.object.file_stem().map(|s| s.to_string_lossy().into_owned());
+        self.name.clone().or(stem).unwrap_or_default()
+    }
+
+    fn load(&self) -> Result<(Installed, String), Failure> {
+        let shown = self.object.display().to_string();
+        let bytes = std::fs::read(&self.object).map_err(|e| Failure::file(&shown, "read", &e))?;
+        let manifest =
+            karakoram_installer::installed::manifest(&bytes).map_err(|e| super::failure(e).of_file(&shown))?;
+        let names: Vec<&str> = manifest.programs.iter().map(|p| p.name.as_str()).collect();
+        let program = match (&self.prog, &names[..]) {
+            (Some(wanted), _) if names.contains(&wanted.as_str()) => wanted.clone(),
+            (None, [only]) => only.to_string(),
+            _ => {
+                return Err(
+                    Failure::usage(format!("which program? --prog is one of {}", names.join(", "))).of_file(&shown)
+                );
+            }
+        };
+        let installed = Installed::load(&self.object, &[&program]).map_err(|e| super::failure(e).of_file(&shown))?;
+        Ok((installed, program))
+    }
+
+    fn attach(&self, installed: &Installed, program: &str) -> Result<Attachment, Failure> {
+        let path = format!("/sys/class/net/{}/ifindex", self.interface);
+        let index = std::fs::read_to_string(&path).ok().and_then(|t| t.trim().parse::<u32>().ok());
+        let index = match index {
+            Some(index) => index,
+            None => interface_index(&self.interface)
+                .ok_or_else(|| Failure::usage(format!("there is no interface {} here", self.interface)))?,
+        };
+        let loaded = installed.program(program);
+        let hook = installed.manifest().programs.iter().find(|p| p.name == program).map(|p| p.hook.as_str());
+        let attached = match hook {
+            Some("xdp") => attach::xdp(loaded, index, if self.generic { XdpMode::Generic } else { XdpMode::Native }),
+            _ => attach::tcx(
+                loaded,
+                index,
+                match self.direction {
+                    Way::Ingress => Direction::Ingress,
+                    Way::Egress => Direction::Egress,
+                },
+            ),
+        };
+        attached
+            .map_err(|e| Failure::machine(e.to_string()).help("an interface whose driver has no XDP takes --generic"))
+    }
+
+    /// Until someone asks to stop, or there are too many panics.
+    fn watch(&self, installed: &Installed, program: &str, name: &str) -> Result<(), Failure> {
+        let mut seen = 0;
+        let mut second = (Instant::now(), 0);
+        loop {
+            let state = installed.state(program);
+            for panic in fresh(installed, program, state.panics - seen) {
+                eprintln!("{}", to_line(program, &panic));
+            }
+            seen = state.panics;
+            if second.0.elapsed() >= Duration::from_secs(1) {
+                second = (Instant::now(), seen);
+            }
+            if self.detach_after.is_some_and(|most| seen - second.1 > most) {
+                eprintln!("{program}: {} panics within a second; detached", seen - second.1);
+                return Ok(());
+            }
+            if self.holder {
+                let snapshot = Snapshot {
+                    name: name.to_string(),
+                    pid: std::process::id(),
+                    program: program.to_string(),
+                    interface: self.interface.clone(),
+                    panics: state.panics,
+                    nested: state.nested,
+                    leaked: state.leaked,
+                    counters: installed.counters(),
+                };
+                running::publish(&snapshot).map_err(|e| Failure::file("status", "write", &e))?;
+            }
+            if interrupt::is_asked() || (self.holder && running::stop_file(name).exists()) {
+                return Ok(());
+            }
+            std::thread::sleep(STEP);
+        }
+    }
+
+    fn start_holder(&self, name: &str, common: &Common) -> Result<Answer, Failure> {
+        if running::read(name).is_some() {
+            return Err(Failure::usage(format!("an extension {name} is loaded already"))
+                .help("--name gives this one another name"));
+        }
+        let folder = running::folder(name);
+        std::fs::create_dir_all(&folder).map_err(|e| Failure::file(&folder.display().to_string(), "create", &e))?;
+        let log = running::log_file(name);
+        let open = || std::fs::File::create(&log).map_err(|e| Failure::file(&log.display().to_string(), "write", &e));
+        let itself = std::env::current_exe().map_err(|e| Failure::machine(e.to_string()))?;
+        let mut command = Command::new(itself);
+        command.args(["ext", "load", "--holder", "--name", name, "--interface", &self.interface]);
+        command.arg(&self.object).args(self.prog.iter().flat_map(|p| ["--prog", p]));
+        command.args(["--direction", if self.direction == Way::Egress { "egress" } else { "ingress" }]);
+        command.args(self.generic.then_some("--generic"));
+        command.args(self.detach_after.iter().flat_map(|n| ["--detach-after".to_string(), n.to_string()]));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(open()?);
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child = command.spawn().map_err(|e| Failure::machine(format!("could not start a process: {e}")))?;
+        let started = Instant::now();
+        while running::read(name).is_none() {
+            let ended = child.try_wait().ok().flatten().is_some();
+            if ended || started.elapsed() > START {
+                let said = std::fs::read_to_string(&log).unwrap_or_default();
+                let _ = child.kill();
+                let _ = std::fs::remove_dir_all(&folder);
+                return Err(Failure::machine(format!("it was not attached\n{}", said.trim())));
+            }
+            std::thread::sleep(STEP / 4);
+        }
+        match common.json {
+            true => output::print_json(&json!({
+                "schema": "kara/ext-load/1", "ok": true, "exit_code": 0, "name": name, "pid": child.id(),
+            })),
+            false if !common.quiet => {
+                eprintln!("{name} is attached to {}; kara ext unload {name} takes it away", self.interface)
+            }
+            false => {}
+        }
+        Ok(Answer::Yes)
+    }
+}
+
+/// The number of an interface where /sys shows another network namespace.
+fn interface_index(name: &str) -> Option<u32> {
+    let output = Command::new("ip").args(["-o", "link", "show", "dev", name]).output().ok()?;
+    String::from_utf8_lossy(&output.stdout).split(':').next()?.trim().parse().ok()
+}
+
+/// The panics that nobody has seen yet, as far as the log still has them.
+fn fresh(installed: &Installed, program: &str, count: u64) -> Vec<Panic> {
+    let all = installed.panics(program);
+    let skip = all.len().saturating_sub(count as usize);
+    all.into_iter().skip(skip).collect()
+}
+
+/// A panic in a line.
+fn to_line(program: &str, panic: &Panic) -> String {
+    let place = panic.file.as_ref().map_or("unknown place".to_string(), |f| format!("{f}:{}", panic.line));
+    let (seconds, micros) = (panic.time_ns / 1_000_000_000, panic.time_ns / 1000 % 1_000_000);
+    format!("[{seconds}.{micros:06}] {program}: {} at {place} (CPU {})", panic.what, panic.cpu)
+}
+
+fn report(installed: &Installed, program: &str, common: &Common) {
+    let (state, counters) = (installed.state(program), installed.counters());
+    if common.json {
+        output::print_json(&json!({
+            "schema": "kara/ext-load/1", "ok": true, "exit_code": 0, "program": program,
+            "panics": state.panics, "nested": state.nested, "leaked": state.leaked,
+            "counters": counters.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
+        }));
+    } else {
+        counters.iter().for_each(|(name, value)| output::print_text(&format!("{name} {value}\n")));
+    }
+}

@@ -1,0 +1,41 @@
+//! `kara ext status`: what is loaded.
+
+use super::running;
+use crate::arguments::Common;
+use crate::failure::{Answer, Failure};
+use crate::output;
+use serde_json::json;
+
+/// Options of `kara ext status`.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// Only this one
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+}
+
+impl Options {
+    /// Shows it.
+    pub fn run(&self, common: &Common) -> Result<Answer, Failure> {
+        let shown = match &self.name {
+            Some(name) => vec![running::named(name)?],
+            None => running::all(),
+        };
+        if common.json {
+            output::print_json(
+                &json!({ "schema": "kara/ext-status/1", "ok": true, "exit_code": 0, "extensions": shown }),
+            );
+            return Ok(Answer::Yes);
+        }
+        for s in &shown {
+            let mut text =
+                format!("{}: {} on {}, {} panics, {} nested", s.name, s.program, s.interface, s.panics, s.nested);
+            if s.leaked > 0 {
+                text += &format!(", {} runs kept a lock", s.leaked);
+            }
+            s.counters.iter().for_each(|(name, value)| text += &format!("\n  {name} {value}"));
+            output::print_text(&(text + "\n"));
+        }
+        Ok(Answer::Yes)
+    }
+}

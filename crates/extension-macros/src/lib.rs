@@ -1,0 +1,177 @@
+//! The attributes of packet extensions: `#[xdp]`, `#[tc]`, `#[derive(Plain)]`, `#[derive(Shared)]`.
+//!
+//! Without dependencies, so that an extension builds offline: what is generated is put together as text.
+
+#![forbid(unsafe_code)]
+
+use proc_macro::{Delimiter, TokenStream, TokenTree};
+
+/// Marks a function `fn(&mut Xdp) -> XdpVerdict` as an XDP program. `#[xdp(on_panic = drop)]` names the
+/// verdict after a panic; without it packets pass.
+#[proc_macro_attribute]
+pub fn xdp(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let verdicts = [("aborted", 0), ("drop", 1), ("pass", 2)];
+    program("xdp", "run_xdp", &verdicts, 2, arguments, item)
+}
+
+/// Marks a function `fn(&mut Tc) -> TcVerdict` as a tc program. `#[tc(on_panic = drop)]` names the
+/// verdict after a panic; without it packets pass.
+#[proc_macro_attribute]
+pub fn tc(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    program("tc", "run_tc", &[("pass", 0), ("drop", 2)], 0, arguments, item)
+}
+
+fn program(
+    hook: &str,
+    runner: &str,
+    verdicts: &[(&str, i32)],
+    default: i32,
+    arguments: TokenStream,
+    item: TokenStream,
+) -> TokenStream {
+    let verdict = match on_panic(arguments, verdicts, default) {
+        Ok(verdict) => verdict,
+        Err(why) => return error(&why),
+    };
+    let Some(name) = word_after(&item, "fn") else { return error("this attribute is for functions") };
+    if name == hook {
+        return error("a program cannot have the name of its hook");
+    }
+    let entry = format!(
+        "#[cfg(target_arch = \"wasm32\")] const _: () = {{
+            #[unsafe(export_name = \"kara:{hook}:{verdict}:{name}\")]
+            extern \"C\" fn entry() -> i32 {{ ::karakoram_extension::hook::{runner}({name}) }}
+        }};"
+    );
+    let entry: TokenStream = entry.parse().expect("well-formed");
+    item.into_iter().chain(entry).collect()
+}
+
+fn on_panic(arguments: TokenStream, verdicts: &[(&str, i32)], default: i32) -> Result<i32, String> {
+    let text: Vec<String> = arguments.into_iter().map(|t| t.to_string()).collect();
+    match text.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => Ok(default),
+        ["on_panic", "=", wanted] => {
+            let names: Vec<&str> = verdicts.iter().map(|(n, _)| *n).collect();
+            let found = verdicts.iter().find(|(n, _)| *n == wanted);
+            found.map(|(_, v)| *v).ok_or(format!("on_panic is one of {}", names.join(", ")))
+        }
+        _ => Err("expected nothing or on_panic = VERDICT".to_string()),
+    }
+}
+
+/// The word that follows another one at the top level.
+fn word_after(item: &TokenStream, before: &str) -> Option<String> {
+    let mut tokens = item.clone().into_iter();
+    tokens.find(|t| matches!(t, TokenTree::Ident(i) if i.to_string() == before))?;
+    match tokens.next()? {
+        TokenTree::Ident(name) => Some(name.to_string()),
+        _ => None,
+    }
+}
+
+fn error(why: &str) -> TokenStream {
+    format!("::core::compile_error!({why:?});").parse().expect("well-formed")
+}
+
+/// Derives `Plain` for a `#[repr(C)]` structure whose fields are all plain and leave no gaps.
+#[proc_macro_derive(Plain)]
+pub fn plain(item: TokenStream) -> TokenStream {
+    let (name, fields) = match structure(&item) {
+        Ok(parts) => parts,
+        Err(why) => return error(&why),
+    };
+    if !item.to_string().replace(' ', "").contains("repr(C") {
+        return error("Plain is for structures with #[repr(C)]");
+    }
+    let sizes: String = fields.iter().map(|ty| format!("+ ::core::mem::size_of::<{ty}>()")).collect();
+    let bounds: String = fields.iter().map(|ty| format!("is::<{ty}>();")).collect();
+    format!(
+        "const _: () = {{
+            const fn is<T: ::karakoram_extension::Plain>() {{}}
+            {bounds}
+            assert!(::core::mem::size_of::<{name}>() == 0 {sizes}, \"a plain structure has no gaps\");
+            unsafe impl ::karakoram_extension::Plain for {name} {{}}
+        }};"
+    )
+    .parse()
+    .expect("well-formed")
+}
+
+/// Derives `Shared` for a structure whose fields all are.
+#[proc_macro_derive(Shared)]
+pub fn shared(item: TokenStream) -> TokenStream {
+    let (name, fields) = match structure(&item) {
+        Ok(parts) => parts,
+        Err(why) => return error(&why),
+    };
+    let bounds: String = fields.iter().map(|ty| format!("is::<{ty}>();")).collect();
+    format!(
+        "const _: () = {{
+            const fn is<T: ::karakoram_extension::Shared>() {{}}
+            {bounds}
+            unsafe impl ::karakoram_extension::Shared for {name} {{}}
+        }};"
+    )
+    .parse()
+    .expect("well-formed")
+}
+
+/// Name and types of the fields of a structure without parameters.
+fn structure(item: &TokenStream) -> Result<(String, Vec<String>), String> {
+    let name = word_after(item, "struct").ok_or("this derive is for structures")?;
+    let mut after = item.clone().into_iter().skip_while(|t| t.to_string() != name).skip(1);
+    match after.next() {
+        Some(TokenTree::Group(group)) => Ok((name, fields(group.stream(), group.delimiter()))),
+        Some(TokenTree::Punct(p)) if p.as_char() == ';' => Ok((name, Vec::new())),
+        _ => Err("this derive is for structures without type parameters".to_string()),
+    }
+}
+
+fn fields(content: TokenStream, delimiter: Delimiter) -> Vec<String> {
+    let mut fields = vec![Vec::new()];
+    // A comma inside angle brackets belongs to a type.
+    let mut depth = 0;
+    for token in content {
+        match &token {
+            TokenTree::Punct(p) if p.as_char() == '<' => depth += 1,
+            TokenTree::Punct(p) if p.as_char() == '>' => depth -= 1,
+            TokenTree::Punct(p) if p.as_char() == ',' && depth == 0 => {
+                fields.push(Vec::new());
+                continue;
+            }
+            _ => {}
+        }
+        fields.last_mut().expect("never empty").push(token);
+    }
+    fields.retain(|f| !f.is_empty());
+    fields.into_iter().map(|field| field_type(field, delimiter)).collect()
+}
+
+/// What comes after attributes, visibility and the name.
+fn field_type(tokens: Vec<TokenTree>, delimiter: Delimiter) -> String {
+    let colon = tokens.iter().position(|t| matches!(t, TokenTree::Punct(p) if p.as_char() == ':'));
+    let start = match (delimiter, colon) {
+        (Delimiter::Brace, Some(at)) => at + 1,
+        _ => tuple_type_start(&tokens),
+    };
+    tokens[start..].iter().cloned().collect::<TokenStream>().to_string()
+}
+
+fn tuple_type_start(tokens: &[TokenTree]) -> usize {
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        match token {
+            // An attribute is two tokens.
+            TokenTree::Punct(p) if p.as_char() == '#' => at += 2,
+            TokenTree::Ident(i) if i.to_string() == "pub" => {
+                at += 1;
+                if matches!(tokens.get(at), Some(TokenTree::Group(g)) if g.delimiter() == Delimiter::Parenthesis) {
+                    at += 1;
+                }
+            }
+            _ => break,
+        }
+    }
+    at
+}

@@ -1,0 +1,176 @@
+//! From a crate to an object: cargo makes WebAssembly, the translator makes LLVM's text form, rustup's
+//! LLVM makes BPF.
+//!
+//! What the crate may do is decided here and not in its own manifest: no unsafe code, panics that end
+//! the run, one unit of code, checked arithmetic as the release profile has it.
+
+use crate::error::InstallError;
+use karakoram_translator::launder::Launder;
+use karakoram_translator::toolchain::Toolchain;
+use karakoram_translator::{Manifest, Options, translate};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The target that rustup has ready-made libraries for and that this translates from.
+pub const TARGET: &str = "wasm32-unknown-unknown";
+
+/// The first 64 KiB of memory are never there; the stack is elsewhere.
+const STACK_ARGUMENT: &str = "-zstack-size=65536";
+/// Without it atomics become plain accesses, as WebAssembly has one thread.
+const ATOMICS: &str = "-Ctarget-feature=+atomics";
+
+/// How to build.
+#[derive(Clone, Debug)]
+pub struct BuildOptions {
+    /// The crate's folder.
+    pub folder: PathBuf,
+    /// Where cargo puts what it makes.
+    pub target_dir: PathBuf,
+    /// The extension crate, in place of the one that the manifest names.
+    pub extension: Option<PathBuf>,
+    /// How the verifier is made to forget.
+    pub launder: Launder,
+    /// What the translator does.
+    pub translation: Options,
+}
+
+/// What was built.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// The object.
+    pub object: Vec<u8>,
+    /// What is in it.
+    pub manifest: Manifest,
+    /// Bytes of WebAssembly it was made from.
+    pub wasm_bytes: usize,
+}
+
+/// Builds.
+pub fn build(options: &BuildOptions) -> Result<Built, InstallError> {
+    let toolchain = Toolchain::find()?;
+    let path = compile(options, "cdylib", "wasm")?;
+    let wasm = std::fs::read(&path).map_err(|e| InstallError::file("read", &path, &e))?;
+    translate_to_object(&toolchain, &wasm, options)
+}
+
+/// A crate whose programs become objects of their own. What they share in the source is then not
+/// shared; in return no program carries what only others need.
+pub struct Separate {
+    toolchain: Toolchain,
+    archive: PathBuf,
+    symbols: Vec<String>,
+    options: BuildOptions,
+}
+
+/// Compiles, for [`Separate::build`].
+pub fn separate(options: &BuildOptions) -> Result<Separate, InstallError> {
+    let toolchain = Toolchain::find()?;
+    let archive = compile(options, "staticlib", "a")?;
+    let bytes = std::fs::read(&archive).map_err(|e| InstallError::file("read", &archive, &e))?;
+    Ok(Separate { toolchain, archive, symbols: symbols(&bytes), options: options.clone() })
+}
+
+impl Separate {
+    /// Names of the programs.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.symbols.iter().filter_map(|s| s.rsplit(':').next())
+    }
+
+    /// One of them.
+    pub fn build(&self, name: &str) -> Result<Built, InstallError> {
+        let Some(symbol) = self.symbols.iter().find(|s| s.rsplit(':').next() == Some(name)) else {
+            return Err(InstallError::Source(format!("there is no program {name}")));
+        };
+        let wasm = self.toolchain.link(&self.archive, &[symbol], STACK_ARGUMENT)?;
+        translate_to_object(&self.toolchain, &wasm, &self.options)
+    }
+}
+
+/// Names of programs in an archive.
+fn symbols(archive: &[u8]) -> Vec<String> {
+    const START: &[u8] = b"kara:";
+    let is_part = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b':' | b'-');
+    let found = archive.windows(START.len()).enumerate().filter(|(_, w)| *w == START).map(|(at, _)| {
+        let text: Vec<u8> = archive[at..].iter().copied().take_while(is_part).collect();
+        String::from_utf8(text).expect("letters")
+    });
+    let mut found: Vec<String> = found.filter(|s| s.split(':').count() == 4).collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// From WebAssembly on.
+pub fn translate_to_object(toolchain: &Toolchain, wasm: &[u8], options: &BuildOptions) -> Result<Built, InstallError> {
+    let translation = translate(wasm, &options.translation)?;
+    let object = toolchain.compile(&translation.ir, options.launder)?;
+    Ok(Built { object, manifest: translation.manifest, wasm_bytes: wasm.len() })
+}
+
+/// Runs cargo; returns the file it makes.
+fn compile(options: &BuildOptions, crate_type: &str, extension: &str) -> Result<PathBuf, InstallError> {
+    let manifest = options.folder.join("Cargo.toml");
+    let mut command = Command::new("cargo");
+    command.args(["rustc", "--quiet", "--release", "--lib", "--target", TARGET]);
+    command.args(["--crate-type", crate_type, "--message-format", "json-render-diagnostics"]);
+    command.arg("--manifest-path").arg(&manifest).arg("--target-dir").arg(&options.target_dir);
+    for setting in ["lto=\"fat\"", "panic=\"abort\"", "codegen-units=1", "opt-level=3", "debug=\"line-tables-only\""] {
+        command.arg("--config").arg(format!("profile.release.{setting}"));
+    }
+    if let Some(path) = &options.extension {
+        let path = path.canonicalize().map_err(|e| InstallError::file("find", path, &e))?;
+        for (name, folder) in [
+            ("karakoram-extension", path.clone()),
+            ("karakoram-extension-macros", path.with_file_name("extension-macros")),
+        ] {
+            command.arg("--config").arg(format!("patch.crates-io.{name}.path={:?}", folder.display().to_string()));
+        }
+    }
+    command.args(["--", "-Funsafe_code"]);
+    command.env("CARGO_ENCODED_RUSTFLAGS", [ATOMICS, &format!("-Clink-arg={STACK_ARGUMENT}")].join("\u{1f}"));
+    command.stdin(Stdio::null());
+    let output = command
+        .output()
+        .map_err(|e| InstallError::Machine(format!("could not run cargo: {e}"), "install Rust with rustup".into()))?;
+    if !output.status.success() {
+        return Err(explain(&String::from_utf8_lossy(&output.stderr)));
+    }
+    artifact(&String::from_utf8_lossy(&output.stdout), extension)
+        .ok_or_else(|| InstallError::Source(format!("{} has no library", manifest.display())))
+}
+
+/// What cargo said, without what it always says.
+fn explain(said: &str) -> InstallError {
+    if said.contains("can't find crate for `core`") || said.contains("target may not be installed") {
+        return InstallError::Machine(
+            format!("the Rust toolchain has no libraries for {TARGET}"),
+            format!("rustup target add {TARGET}"),
+        );
+    }
+    let mut kept = String::new();
+    let mut is_noise = false;
+    for line in said.lines() {
+        if line.starts_with("warning: unstable feature specified for `-Ctarget-feature`") {
+            is_noise = true;
+        } else if line.is_empty() {
+            is_noise = false;
+        }
+        if !is_noise {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    InstallError::Source(kept.trim().to_string())
+}
+
+/// The last file of that kind that cargo says it has made.
+fn artifact(messages: &str, extension: &str) -> Option<PathBuf> {
+    let files = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    files
+        .filter(|m| m["reason"] == "compiler-artifact")
+        .filter_map(|m| {
+            let names = m["filenames"].as_array()?.iter().filter_map(|n| n.as_str());
+            names.map(Path::new).find(|p| p.extension().is_some_and(|e| e == extension)).map(Path::to_path_buf)
+        })
+        .last()
+}

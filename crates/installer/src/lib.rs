@@ -1,0 +1,11 @@
+//! Packet extensions from source to a running program: [`build`] runs cargo and the translator,
+//! [`installed`] loads the object with its memory and reads the counters and the panic log there.
+
+pub mod build;
+pub mod error;
+pub mod installed;
+pub mod vendor;
+
+pub use build::{BuildOptions, Built, build};
+pub use error::InstallError;
+pub use installed::{Installed, Panic, State};
