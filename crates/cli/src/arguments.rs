@@ -136,7 +136,7 @@ impl Command {
 
 /// The name of a subcommand as a constant.
 pub fn known_name(word: &str) -> Option<&'static str> {
-    const NAMES: [&str; 16] = [
+    const NAMES: [&str; 17] = [
         "opt",
         "check",
         "stat",
@@ -150,6 +150,7 @@ pub fn known_name(word: &str) -> Option<&'static str> {
         "doctor",
         "ext",
         "lab",
+        "link",
         "completions",
         "man",
         "conformance-plugin",
