@@ -5,14 +5,15 @@
 //! known number on the way, which makes that number part of the state (`mark_chain_precision`). So to
 //! whatever is compared a number is added of which the verifier knows nothing, and which is zero: it is
 //! read from the arena once in each function. Then no comparison is ever decided, and states that
-//! differ in numbers only are merged. At the head of a loop, where the verifier also compares which
-//! numbers are copies of each other, the same is done to all that the loop changes.
+//! differ in numbers only are merged. As long as it has not finished with a loop the verifier is
+//! stricter: states in it are merged only when numbers are in the same ranges and copies of the same
+//! numbers. So in functions with loops the same is done to all that depends on the way that was taken.
 //!
 //! This is done to the optimizer's result, which it therefore does not hinder. Comparisons in inline
 //! assembly are the runtime's own, of pointers, and are left alone.
 
 use crate::layout::ZERO_PAGE;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// How much the verifier is made to forget.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -167,34 +168,33 @@ impl Function {
         Some(format!("{head}({}){tail}", arguments.join(", ")))
     }
 
-    /// Forgets what loops change, at their heads: where `may_goto` is.
-    fn forget_at_heads(&mut self) {
+    /// Forgets what depends on the way that was taken, in functions with loops.
+    fn forget_ways(&mut self) {
         let lines = std::mem::take(&mut self.lines);
-        let heads = phis_of_heads(&lines);
+        let names = numbers_of_ways(&lines);
         let mut pending: Vec<(String, String)> = Vec::new();
         for line in lines {
-            let phi = line.trim_start().split_once(" = phi ");
-            if phi.is_none() {
+            let definition = line.split_once(" = ");
+            if !definition.is_some_and(|(_, rest)| rest.starts_with("phi ")) {
                 for (name, ty) in pending.drain(..) {
-                    self.lines.push(format!("  {name}.head = add {ty} {name}, %unknown.{ty}"));
+                    self.lines.push(format!("  {name}.any = add {ty} {name}, %unknown.{ty}"));
                 }
             }
-            match phi {
+            match definition {
                 Some((name, rest)) => {
-                    if heads.contains(name) {
-                        let ty = rest.split(' ').next().unwrap_or_default();
-                        pending.push((name.to_string(), ty.to_string()));
+                    if let Some(ty) = names.get(name.trim_start()) {
+                        pending.push((name.trim_start().to_string(), ty.to_string()));
                     }
-                    self.lines.push(format!("  {name} = phi {}", renamed(rest, &heads)));
+                    self.lines.push(format!("{name} = {}", renamed(rest, &names)));
                 }
-                None => self.lines.push(renamed(&line, &heads)),
+                None => self.lines.push(renamed(&line, &names)),
             }
         }
     }
 
     /// The text, with the unknown zero at its beginning when it is used.
     fn finish(mut self) -> String {
-        self.forget_at_heads();
+        self.forget_ways();
         for line in std::mem::take(&mut self.lines) {
             self.line(&line);
         }
@@ -219,27 +219,32 @@ impl Function {
     }
 }
 
-/// Names of the numbers that differ from round to round of a loop.
-fn phis_of_heads(lines: &[String]) -> HashSet<String> {
-    let (mut found, mut block) = (HashSet::new(), Vec::new());
-    for line in lines {
-        let text = line.trim_start();
-        if !line.starts_with(' ') {
-            block.clear();
-        } else if let Some((name, rest)) = text.split_once(" = phi ") {
-            if ["i8 ", "i16 ", "i32 ", "i64 "].iter().any(|ty| rest.starts_with(ty)) {
-                block.push(name.to_string());
-            }
-        } else if text.starts_with("callbr ") && text.contains("may_goto") {
-            found.extend(block.drain(..));
-        }
+/// Numbers with their types that are one thing or another depending on the way that was taken.
+fn numbers_of_ways(lines: &[String]) -> HashMap<String, String> {
+    if !lines.iter().any(|l| l.contains("may_goto")) {
+        return HashMap::new();
     }
-    found
+    lines.iter().filter_map(|line| number_of_ways(line.trim_start())).collect()
 }
 
-/// The line with the forgotten values in place of those in `heads`.
-fn renamed(line: &str, heads: &HashSet<String>) -> String {
-    if heads.is_empty() || !line.contains('%') {
+fn number_of_ways(text: &str) -> Option<(String, String)> {
+    let (name, rest) = text.split_once(" = ")?;
+    let is_number = |ty: &str| ["i8", "i16", "i32", "i64"].contains(&ty);
+    let words = || rest.split(' ');
+    let ty = match words().next()? {
+        "phi" => words().nth(1)?,
+        // select i1 %c, i32 %a, i32 %b
+        "select" => words().nth(3)?,
+        "zext" | "sext" if rest.contains(" i1 %") => words().next_back()?,
+        _ if COMPARING.iter().any(|c| rest.contains(c)) => words().take_while(|w| !w.starts_with('@')).last()?,
+        _ => return None,
+    };
+    is_number(ty).then(|| (name.to_string(), ty.to_string()))
+}
+
+/// The line with the forgotten values in place of those named.
+fn renamed(line: &str, names: &HashMap<String, String>) -> String {
+    if names.is_empty() || !line.contains('%') {
         return line.to_string();
     }
     let mut out = String::with_capacity(line.len() + 16);
@@ -253,8 +258,8 @@ fn renamed(line: &str, heads: &HashSet<String>) -> String {
         let (name, rest) = part.split_at(end);
         out.push('%');
         out.push_str(name);
-        if heads.contains(&format!("%{name}")) {
-            out.push_str(".head");
+        if names.contains_key(&format!("%{name}")) {
+            out.push_str(".any");
         }
         out.push_str(rest);
     }
@@ -266,17 +271,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_loop_changes_is_forgotten_at_its_head() {
+    fn what_a_loop_changes_is_forgotten() {
         let text = body(
             "loop:\n  %i = phi i32 [ 0, %entry ], [ %n, %on ]\n  callbr void asm sideeffect \"may_goto ${0:l}\", \"!i\"()\non:\n  %n = add i32 %i, 1",
         );
-        assert!(text.contains("%n = add i32 %i.head, 1"), "{text}");
+        assert!(text.contains("%n = add i32 %i.any, 1"), "{text}");
         assert!(text.contains("  %i = phi i32 [ 0, %entry ], [ %n, %on ]"), "{text}");
     }
 
     fn body(text: &str) -> String {
         let all = launder(&format!("define i64 @f(i64 %a) {{\n{text}\n}}\n"), Launder::Comparisons);
-        let lines = all.lines().filter(|l| !l.contains("%unknown") || l.contains("forgotten") || l.contains(".head"));
+        let lines = all.lines().filter(|l| !l.contains("%unknown") || l.contains("forgotten") || l.contains(".any"));
         lines.skip(1).filter(|l| *l != "}").collect::<Vec<_>>().join("\n")
     }
 
