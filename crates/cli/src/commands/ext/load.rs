@@ -175,7 +175,7 @@ impl Options {
         let itself = std::env::current_exe().map_err(|e| Failure::machine(e.to_string()))?;
         let mut command = Command::new(itself);
         command.args(["ext", "load", "--holder", "--name", name, "--interface", &self.interface]);
-        command.arg(&self.object).args(self.prog.iter().flat_map(|p| ["--prog", p]));
+        command.arg(&self.object).args(self.prog.iter().flat_map(|p| ["--prog", p.as_str()]));
         command.args(["--direction", if self.direction == Way::Egress { "egress" } else { "ingress" }]);
         command.args(self.generic.then_some("--generic"));
         command.args(self.detach_after.iter().flat_map(|n| ["--detach-after".to_string(), n.to_string()]));
