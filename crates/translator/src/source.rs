@@ -5,6 +5,9 @@ use crate::module::Module;
 use addr2line::Context;
 use gimli::{Dwarf, EndianSlice, LittleEndian, SectionId};
 
+/// How far on a line is looked for.
+const MOST_BYTES_ON: u32 = 64;
+
 /// Says of each site in which file and line it is, as far as that is known.
 pub(crate) fn locate(module: &Module, sites: &mut [Site]) {
     let section = |id: SectionId| -> Result<_, gimli::Error> {
@@ -13,10 +16,12 @@ pub(crate) fn locate(module: &Module, sites: &mut [Site]) {
     let Ok(dwarf) = Dwarf::load(section) else { return };
     let Ok(context) = Context::from_dwarf(dwarf) else { return };
     for site in sites {
-        if let Ok(Some(location)) = context.find_location(site.code_offset as u64)
-            && let Some(file) = location.file
-        {
-            site.source = Some((file.to_string(), location.line.unwrap_or(0)));
-        }
+        // What the compiler made up has no line; what comes next has.
+        let offsets = site.code_offset..site.code_offset + MOST_BYTES_ON;
+        site.source = offsets.into_iter().find_map(|at| {
+            let location = context.find_location(at as u64).ok()??;
+            let line = location.line.filter(|line| *line > 0)?;
+            Some((location.file?.to_string(), line))
+        });
     }
 }
