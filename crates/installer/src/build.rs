@@ -5,6 +5,7 @@
 //! the run, one unit of code, checked arithmetic as the release profile has it.
 
 use crate::error::InstallError;
+use crate::frames;
 use karakoram_translator::launder::Launder;
 use karakoram_translator::toolchain::Toolchain;
 use karakoram_translator::{Manifest, Options, translate};
@@ -18,6 +19,9 @@ pub const TARGET: &str = "wasm32-unknown-unknown";
 const STACK_ARGUMENT: &str = "-zstack-size=65536";
 /// Without it atomics become plain accesses, as WebAssembly has one thread.
 const ATOMICS: &str = "-Ctarget-feature=+atomics";
+
+/// Functions whose locals are moved to the arena at most.
+const MOST_MOVED: usize = 6;
 
 /// How to build.
 #[derive(Clone, Debug)]
@@ -100,11 +104,19 @@ fn symbols(archive: &[u8]) -> Vec<String> {
     found
 }
 
-/// From WebAssembly on.
+/// From WebAssembly on. Functions whose frames are too large together are translated again, with their
+/// locals in the arena.
 pub fn translate_to_object(toolchain: &Toolchain, wasm: &[u8], options: &BuildOptions) -> Result<Built, InstallError> {
-    let translation = translate(wasm, &options.translation)?;
-    let object = toolchain.compile(&translation.ir, options.launder)?;
-    Ok(Built { object, manifest: translation.manifest, wasm_bytes: wasm.len() })
+    let mut translation_options = options.translation.clone();
+    loop {
+        let translation = translate(wasm, &translation_options)?;
+        let object = toolchain.compile(&translation.ir, options.launder)?;
+        let moved = &mut translation_options.in_arena;
+        match frames::too_large(&object, moved).filter(|_| moved.len() < MOST_MOVED) {
+            Some(number) => moved.push(number),
+            None => return Ok(Built { object, manifest: translation.manifest, wasm_bytes: wasm.len() }),
+        }
+    }
 }
 
 /// Runs cargo; returns the file it makes.

@@ -3,6 +3,7 @@
 
 pub mod build;
 pub mod error;
+mod frames;
 pub mod installed;
 pub mod vendor;
 
