@@ -177,7 +177,7 @@ impl Function {
             let definition = line.split_once(" = ");
             if !definition.is_some_and(|(_, rest)| rest.starts_with("phi ")) {
                 for (name, ty) in pending.drain(..) {
-                    self.lines.push(format!("  {name}.any = add {ty} {name}, %unknown.{ty}"));
+                    self.lines.push(format!("  {} = add {ty} {name}, %unknown.{ty}", forgotten(&name)));
                 }
             }
             match definition {
@@ -242,6 +242,11 @@ fn number_of_ways(text: &str) -> Option<(String, String)> {
     is_number(ty).then(|| (name.to_string(), ty.to_string()))
 }
 
+/// The name of a forgotten value. A number cannot begin a name with letters.
+fn forgotten(name: &str) -> String {
+    format!("%any.{}", name.trim_start_matches('%'))
+}
+
 /// The line with the forgotten values in place of those named.
 fn renamed(line: &str, names: &HashMap<String, String>) -> String {
     if names.is_empty() || !line.contains('%') {
@@ -256,10 +261,10 @@ fn renamed(line: &str, names: &HashMap<String, String>) -> String {
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '$' | '-');
         let end = part.find(|c| !is_name(c)).unwrap_or(part.len());
         let (name, rest) = part.split_at(end);
-        out.push('%');
-        out.push_str(name);
-        if names.contains_key(&format!("%{name}")) {
-            out.push_str(".any");
+        let name = format!("%{name}");
+        match names.contains_key(&name) {
+            true => out.push_str(&forgotten(&name)),
+            false => out.push_str(&name),
         }
         out.push_str(rest);
     }
@@ -275,13 +280,13 @@ mod tests {
         let text = body(
             "loop:\n  %i = phi i32 [ 0, %entry ], [ %n, %on ]\n  callbr void asm sideeffect \"may_goto ${0:l}\", \"!i\"()\non:\n  %n = add i32 %i, 1",
         );
-        assert!(text.contains("%n = add i32 %i.any, 1"), "{text}");
+        assert!(text.contains("%n = add i32 %any.i, 1"), "{text}");
         assert!(text.contains("  %i = phi i32 [ 0, %entry ], [ %n, %on ]"), "{text}");
     }
 
     fn body(text: &str) -> String {
         let all = launder(&format!("define i64 @f(i64 %a) {{\n{text}\n}}\n"), Launder::Comparisons);
-        let lines = all.lines().filter(|l| !l.contains("%unknown") || l.contains("forgotten") || l.contains(".any"));
+        let lines = all.lines().filter(|l| !l.contains("%unknown") || l.contains("forgotten") || l.contains("%any."));
         lines.skip(1).filter(|l| *l != "}").collect::<Vec<_>>().join("\n")
     }
 

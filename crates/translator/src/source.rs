@@ -18,10 +18,21 @@ pub(crate) fn locate(module: &Module, sites: &mut [Site]) {
     for site in sites {
         // What the compiler made up has no line; what comes next has.
         let offsets = site.code_offset..site.code_offset + MOST_BYTES_ON;
-        site.source = offsets.into_iter().find_map(|at| {
-            let location = context.find_location(at as u64).ok()??;
-            let line = location.line.filter(|line| *line > 0)?;
-            Some((location.file?.to_string(), line))
-        });
+        site.source = offsets.into_iter().find_map(|at| own_line(&context, at as u64));
     }
+}
+
+/// The place in the innermost function that is not the standard library's.
+fn own_line<R: gimli::Reader>(context: &Context<R>, at: u64) -> Option<(String, u32)> {
+    let mut frames = context.find_frames(at).skip_all_loads().ok()?;
+    let mut found = None;
+    while let Ok(Some(frame)) = frames.next() {
+        let Some(location) = frame.location else { continue };
+        let (Some(file), Some(line @ 1..)) = (location.file, location.line) else { continue };
+        found = found.or(Some((file.to_string(), line)));
+        if !file.starts_with("/rustc/") {
+            return Some((file.to_string(), line));
+        }
+    }
+    found
 }
