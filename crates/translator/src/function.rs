@@ -140,7 +140,7 @@ impl<'a> Emitter<'a> {
             self.check_stack(&start, 0);
         }
         self.make_locals(&types, in_arena.then_some(start.as_str()));
-        for i in 0..count {
+        for (i, ty) in types.iter().enumerate().take(count) {
             let wide = match i < in_registers {
                 true => format!("%a{i}"),
                 false => {
@@ -149,7 +149,7 @@ impl<'a> Emitter<'a> {
                     self.text.value(format!("load i64, ptr {pointer}, align 8"))
                 }
             };
-            let value = self.narrow(types[i], &wide);
+            let value = self.narrow(*ty, &wide);
             self.set_local(i, &value);
         }
         for i in count..types.len() {
