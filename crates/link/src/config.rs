@@ -81,7 +81,9 @@ pub struct SenderConfig {
     pub dummy_delay_ps: u64,
     /// Room in the queue for frames without a number, in cells.
     pub queue_cells: u32,
-    /// Room for copies, in frames; rounded up to a power of two.
+    /// Room for copies, in frames; rounded up to a power of two. Unless it is the original, the sender
+    /// waits when it is full, so that with no more of it than the receiver has room
+    /// ([`ReceiverConfig::window_frames`]) nothing ever overflows.
     pub copy_frames: usize,
     /// Losses after so many in one notification are not retransmitted.
     pub max_burst: Option<u8>,
@@ -184,7 +186,7 @@ pub const TICK_PS: u64 = 100_000;
 pub const QUANTUM_BITS: u64 = 512;
 
 impl SenderConfig {
-    /// The original, with one dummy store per burst as its command line sets it.
+    /// The original, with as many dummies as its command line sets.
     pub fn original(rate: LineRate) -> SenderConfig {
         SenderConfig {
             fidelity: Fidelity::Original,

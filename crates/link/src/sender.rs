@@ -226,6 +226,12 @@ impl<F: Frame, L: Log> Sender<F, L> {
         self.log.event(now_ps, Event::Began { next: self.next, epoch: self.epoch });
     }
 
+    /// Whether one more frame can be kept. The original sends it anyway, and loses an older copy.
+    #[inline]
+    fn has_room(&self) -> bool {
+        self.config.fidelity == Fidelity::Original || self.outstanding() < self.copies.capacity()
+    }
+
     fn header(&self, sequence: u64, is_retransmission: bool) -> DataHeader {
         DataHeader { sequence: WireSequence::of(sequence), is_retransmission, mode: self.protection.mode }
     }
@@ -422,7 +428,7 @@ impl<F: Frame, L: Log> LinkSender<F> for Sender<F, L> {
         }
         let may_send = !self.is_paused(now_ps) && !self.queue.is_empty();
         match self.phase {
-            Phase::On if may_send => self.next_numbered(now_ps),
+            Phase::On if may_send && self.has_room() => self.next_numbered(now_ps),
             Phase::On => self.next_dummy(now_ps),
             Phase::Syncing { retry_at_ps } => {
                 let sync = self.next_sync(now_ps, retry_at_ps);

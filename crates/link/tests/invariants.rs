@@ -19,7 +19,7 @@ fn seeds() -> Range<u64> {
 const ROUND_TRIP_PS: u64 = 24 * SLOT_PS;
 
 fn sender() -> SenderConfig {
-    SenderConfig { copy_frames: 1024, ..SenderConfig::corrected(80, ROUND_TRIP_PS, 1) }
+    SenderConfig { copy_frames: 512, ..SenderConfig::corrected(80, ROUND_TRIP_PS, 1) }
 }
 
 fn receiver() -> ReceiverConfig {
@@ -70,6 +70,8 @@ fn check_settled(world: &mut World, seed: u64) {
     check(world, seed, "all is acknowledged after the storm", is_settled);
     let is_empty = world.nodes.iter().all(|n| n.receiver.waiting_bytes() == 0 && n.receiver.is_quiet());
     check(world, seed, "nothing waits after the storm", is_empty);
+    let overflows: u64 = world.nodes.iter().map(|n| n.receiver.stats().overflows).sum();
+    check(world, seed, "nothing overflows", overflows == 0);
 }
 
 #[test]

@@ -30,16 +30,18 @@ fn receiver(fidelity: Fidelity, window_frames: usize) -> ReceiverConfig {
     }
 }
 
-fn sender(fidelity: Fidelity) -> SenderConfig {
+fn sender(fidelity: Fidelity, copy_frames: usize) -> SenderConfig {
     let round_trip_ps = 2 * (DELAY_SLOTS + 4) * SLOT_PS;
     match fidelity {
         Fidelity::Original => SenderConfig::original(LineRate::G100),
-        Fidelity::Corrected => SenderConfig { handshake: None, ..SenderConfig::corrected(80, round_trip_ps, 1) },
+        Fidelity::Corrected => {
+            SenderConfig { handshake: None, copy_frames, ..SenderConfig::corrected(80, round_trip_ps, 1) }
+        }
     }
 }
 
 fn row(fidelity: Fidelity, protection: Protection, per_million: u64, window: usize) -> String {
-    let mut world = World::new(1, sender(fidelity), receiver(fidelity, window), Some(protection));
+    let mut world = World::new(1, sender(fidelity, window), receiver(fidelity, window), Some(protection));
     world.lines[0].weather = Weather {
         loss_per_million: per_million,
         burst_per_million: per_million,

@@ -336,6 +336,39 @@ fn a_sender_begins_again() {
     assert!(!matches!(held, Arrival::Deliver(_)));
 }
 
+#[test]
+fn a_receiver_begins_again() {
+    let mut pair = Pair::corrected(1, Mode::Ordered);
+    pair.advance_to(1000);
+    pair.send();
+    pair.receiver = Receiver::with_log(ReceiverConfig::corrected(3_000_000), Log::new());
+    let frame = pair.send();
+    pair.receive(frame);
+    pair.answer();
+    assert_eq!((&pair.delivered[..], pair.sender.outstanding()), (&[1001][..], 0));
+}
+
+#[test]
+fn a_sender_without_room_waits_and_asks() {
+    let sender = SenderConfig { copy_frames: 4, handshake: None, ..SenderConfig::corrected(80, 3_000_000, 1) };
+    let protection = Protection { mode: Mode::Ordered, copies: 1 };
+    let mut pair = Pair::new(sender, ReceiverConfig::corrected(3_000_000), protection);
+    let mut receiver = Receiver::with_log(ReceiverConfig::corrected(3_000_000), Log::new());
+    for _ in 0..4 {
+        let frame = pair.send();
+        pair.receive(frame);
+        // What it says is lost.
+        while pair.receiver.poll_control(0, Slot::Idle).is_some() {}
+    }
+    std::mem::swap(&mut receiver, &mut pair.receiver);
+    pair.sender.enqueue(0, Name(4)).unwrap();
+    let next = pair.sender.poll_transmit(0);
+    assert!(matches!(next, Some(LinkFrame::Dummy(_))), "{next:?}");
+    std::mem::swap(&mut receiver, &mut pair.receiver);
+    pair.wait(20_000_000);
+    assert_eq!(pair.delivered, [0, 1, 2, 3, 4]);
+}
+
 fn sync_header() -> karakoram_link::DataHeader {
     let sequence = WireSequence::of(FIRST);
     karakoram_link::DataHeader { sequence, is_retransmission: false, mode: Mode::Ordered }

@@ -31,7 +31,7 @@ impl<F: Frame, L: Log> Receiver<F, L> {
     pub(super) fn on_dummy(&mut self, now_ps: u64, header: DataHeader) {
         self.stats.dummies += 1;
         if !self.is_begun {
-            return;
+            self.adopt(now_ps, header.sequence);
         }
         if self.config.fidelity == Fidelity::Original {
             let distance = header.sequence.distance_16(self.expected);

@@ -26,6 +26,12 @@ impl<F: Frame> Copies<F> {
         sequence as usize & (self.slots.len() - 1)
     }
 
+    /// How many frames can be kept.
+    #[inline]
+    pub(crate) fn capacity(&self) -> u64 {
+        self.slots.len() as u64
+    }
+
     /// How many bytes are kept.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
