@@ -1,17 +1,19 @@
 //! The sending end: numbers frames as they leave, keeps copies, sends missing ones again.
 
+mod answer;
 pub(crate) mod copies;
 pub(crate) mod queue;
 mod stats;
+mod transmit;
 
 pub use stats::{SenderState, SenderStats};
 
-use crate::config::{CopyStore, Fidelity, Mode, Protection, SenderConfig};
+use crate::config::{CopyStore, Mode, Protection, SenderConfig};
 use crate::event::{Event, Log};
-use crate::frame::{Ack, Control, DataHeader, Frame, LinkFrame, Loss, sync_tag};
+use crate::frame::{Control, Frame, LinkFrame};
 use crate::protocol::LinkSender;
-use crate::sequence::{self, FIRST, HALF, WireSequence};
-use copies::{Copies, Resend};
+use crate::sequence::{FIRST, HALF, WireSequence};
+use copies::Copies;
 use queue::FrameQueue;
 use std::collections::VecDeque;
 
@@ -224,183 +226,6 @@ impl<F: Frame, L: Log> Sender<F, L> {
         self.phase = Phase::Syncing { retry_at_ps: now_ps };
         self.stats.handshakes += 1;
         self.log.event(now_ps, Event::Began { next: self.next, epoch: self.epoch });
-    }
-
-    /// Whether one more frame can be kept. The original sends it anyway, and loses an older copy.
-    #[inline]
-    fn has_room(&self) -> bool {
-        self.config.fidelity == Fidelity::Original || self.outstanding() < self.copies.capacity()
-    }
-
-    fn header(&self, sequence: u64, is_retransmission: bool) -> DataHeader {
-        DataHeader { sequence: WireSequence::of(sequence), is_retransmission, mode: self.protection.mode }
-    }
-
-    fn next_copy(&mut self, now_ps: u64) -> Option<LinkFrame<F>> {
-        let head = self.resending.front_mut()?;
-        let (sequence, copy) = (head.sequence, head.copy);
-        head.copy += 1;
-        let frame = if copy < head.copies { head.frame.clone() } else { self.resending.pop_front()?.frame };
-        self.stats.retransmitted_copies += 1;
-        self.log.event(now_ps, Event::Retransmitted { sequence, copy });
-        Some(LinkFrame::Data { header: self.header(sequence, true), frame })
-    }
-
-    #[inline]
-    fn next_numbered(&mut self, now_ps: u64) -> Option<LinkFrame<F>> {
-        let frame = self.queue.pop()?;
-        let sequence = self.next;
-        self.next += 1;
-        self.stats.evicted_copies += u64::from(self.copies.push(frame.clone()));
-        self.stats.peak_copy_bytes = self.stats.peak_copy_bytes.max(self.copies.bytes());
-        self.stats.frames += 1;
-        self.dummies_left = self.config.dummies;
-        self.wait_from(now_ps);
-        self.log.event(now_ps, Event::Sent { sequence });
-        if self.config.handshake.is_some() && self.outstanding() >= MOST_OUTSTANDING {
-            self.begin(now_ps);
-        }
-        Some(LinkFrame::Data { header: self.header(sequence, false), frame })
-    }
-
-    #[inline]
-    fn wait_from(&mut self, now_ps: u64) {
-        self.dummy_at_ps = now_ps + self.config.dummy_delay_ps;
-        self.probe_at_ps = now_ps + self.config.probe_ps.unwrap_or(0);
-    }
-
-    fn next_dummy(&mut self, now_ps: u64) -> Option<LinkFrame<F>> {
-        if self.dummies_left == 0 || now_ps < self.dummy_at_ps {
-            return None;
-        }
-        self.dummies_left -= 1;
-        self.stats.dummies += 1;
-        self.wait_from(now_ps);
-        self.log.event(now_ps, Event::Probed { next: self.next });
-        Some(LinkFrame::Dummy(self.header(self.next, false)))
-    }
-
-    fn next_sync(&mut self, now_ps: u64, retry_at_ps: u64) -> Option<LinkFrame<F>> {
-        let handshake = self.config.handshake?;
-        if now_ps < retry_at_ps {
-            return None;
-        }
-        self.phase = Phase::Syncing { retry_at_ps: now_ps + handshake.retry_ps };
-        Some(LinkFrame::Sync { header: self.header(self.next, false), epoch: self.epoch })
-    }
-
-    fn next_plain(&mut self) -> Option<LinkFrame<F>> {
-        let frame = self.queue.pop()?;
-        self.stats.plain_frames += 1;
-        Some(LinkFrame::Plain(frame))
-    }
-
-    fn on_ack(&mut self, now_ps: u64, ack: Ack) {
-        if let Phase::Syncing { .. } = self.phase {
-            let is_ours = ack.sync == sync_tag(self.epoch) && ack.leading == WireSequence::of(self.next - 1);
-            if is_ours {
-                self.phase = Phase::On;
-                self.log.event(now_ps, Event::Agreed { epoch: self.epoch });
-            }
-            return;
-        }
-        self.acknowledge(now_ps, ack.leading);
-    }
-
-    fn acknowledge(&mut self, now_ps: u64, leading: WireSequence) {
-        let acked = leading.near(self.next) + 1;
-        if acked > self.next {
-            self.stats.refused_controls += 1;
-            return;
-        }
-        if acked <= self.acked {
-            return; // Stale: a notification may overtake an acknowledgement.
-        }
-        self.acked = acked;
-        self.stats.acknowledgements += 1;
-        self.probe_at_ps = now_ps + self.config.probe_ps.unwrap_or(0);
-        if self.config.copy_store == CopyStore::Immediate {
-            self.stats.freed_copies += self.copies.free_before(acked);
-        }
-        if self.phase == Phase::Draining && acked == self.next {
-            self.phase = Phase::Off;
-        }
-    }
-
-    fn on_loss(&mut self, now_ps: u64, loss: Loss) {
-        let leading = loss.leading.near(self.next);
-        if leading >= self.next || matches!(self.phase, Phase::Off | Phase::Syncing { .. }) {
-            self.stats.refused_controls += 1;
-            return;
-        }
-        self.stats.notifications += 1;
-        let first = sequence::last_with_low(loss.first, leading);
-        self.log.event(now_ps, Event::Asked { first, count: loss.count.into() });
-        let count = loss.count.min(self.config.max_burst.unwrap_or(u8::MAX));
-        for place in 0..u64::from(count) {
-            self.want(now_ps, first + place, place as usize);
-        }
-        if self.config.fidelity == Fidelity::Original {
-            self.acknowledge(now_ps, loss.leading);
-        }
-    }
-
-    fn want(&mut self, now_ps: u64, sequence: u64, place: usize) {
-        let places = self.stats.retransmitted_by_place.len();
-        self.stats.retransmitted_by_place[place.min(places - 1)] += 1;
-        match (self.config.copy_store, self.config.fidelity) {
-            (CopyStore::Ring, _) => {
-                let (word, bit) = hole_bit(sequence);
-                self.holes[word] |= bit;
-            }
-            (CopyStore::Immediate, Fidelity::Original) => self.resend_and_free(now_ps, sequence),
-            (CopyStore::Immediate, Fidelity::Corrected) => self.resend(now_ps, sequence),
-        }
-    }
-
-    /// One chance for each copy.
-    fn resend_and_free(&mut self, now_ps: u64, sequence: u64) {
-        match self.copies.take(sequence) {
-            Some(frame) => self.queue_copies(sequence, frame),
-            None => self.miss(now_ps, sequence),
-        }
-    }
-
-    fn resend(&mut self, now_ps: u64, sequence: u64) {
-        match self.copies.resend(sequence, now_ps, self.config.resend_guard_ps) {
-            Resend::Copy(frame) => self.queue_copies(sequence, frame),
-            Resend::Gone => self.miss(now_ps, sequence),
-            Resend::TooSoon => {}
-        }
-    }
-
-    fn miss(&mut self, now_ps: u64, sequence: u64) {
-        self.stats.missed_frames += 1;
-        self.log.event(now_ps, Event::Missed { sequence });
-    }
-
-    fn queue_copies(&mut self, sequence: u64, frame: F) {
-        let copies = self.protection.copies;
-        if copies == 0 || self.resending.len() == self.resending.capacity() {
-            return;
-        }
-        self.stats.retransmitted_frames += 1;
-        self.resending.push_back(Resending { sequence, frame, copy: 1, copies });
-    }
-
-    fn on_pause(&mut self, now_ps: u64, quanta: u16) {
-        let was_paused = self.is_paused(now_ps);
-        let length_ps = u64::from(quanta) * self.config.quantum_ps;
-        self.paused_until_ps = if quanta == 0 { 0 } else { now_ps + length_ps };
-        match (was_paused, quanta) {
-            (false, 0) => {}
-            (true, 0) => self.log.event(now_ps, Event::Resumed),
-            (false, _) => {
-                self.stats.pauses += 1;
-                self.log.event(now_ps, Event::Stopped);
-            }
-            (true, _) => {}
-        }
     }
 
     fn is_waiting_for_ack(&self) -> bool {

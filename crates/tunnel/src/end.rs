@@ -7,12 +7,12 @@ use crate::delay::Delay;
 use crate::journal::Journal;
 use crate::loss::Loss;
 use crate::pacer::Pacer;
-use crate::packet::Packet;
+use crate::packet::{Packet, borrowed, owned};
 use crate::port::Port;
 use crate::settings::Settings;
-use crate::status::{Status, receiver_figures, sender_figures};
+use crate::status::{Counters, Status, receiver_figures, sender_figures};
 use karakoram_kernel::sys::os::thread_cpu_ns;
-use karakoram_link::wire::{self, Carried, Content, Profile};
+use karakoram_link::wire::{self, Content, Profile};
 use karakoram_link::{Ack, Arrival, Control, LinkFrame, LinkReceiver, LinkSender, Receiver, Sender, Slot};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::{TimeSpec, TimeValLike};
@@ -32,19 +32,6 @@ const IDLE_PS: u64 = 100_000_000_000;
 const FRAME_CELLS: u32 = 20;
 /// What piggybacked acknowledgements and headers add to a frame.
 const MOST_OVERHEAD: usize = 10;
-
-/// Frames counted at the interfaces.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    from_inside: u64,
-    to_inside: u64,
-    to_line: u64,
-    from_line: u64,
-    line_bytes: u64,
-    unreadable: u64,
-    refused_by_line: u64,
-    refused_by_inside: u64,
-}
 
 /// What may have something for us, as far as we know.
 #[derive(Clone, Copy, Debug, Default)]
@@ -136,28 +123,12 @@ impl End {
 
     /// The figures as of now.
     pub fn status(&self) -> Status {
-        let c = self.counters;
         let mut status = Status::default();
-        let frames = c.from_inside + c.to_inside + c.to_line + c.from_line;
-        let cpu_ns = thread_cpu_ns();
-        status.add(
-            "link",
-            &[
-                ("milliseconds", self.clock.now_ps() / 1_000_000_000),
-                ("cpu_ns", cpu_ns),
-                ("cpu_ns_per_frame", cpu_ns / frames.div_ceil(2).max(1)),
-                ("from_inside", c.from_inside),
-                ("to_inside", c.to_inside),
-                ("to_line", c.to_line),
-                ("from_line", c.from_line),
-                ("line_bytes", c.line_bytes),
-                ("lost_on_purpose", self.loss.lost_frames),
-                ("unreadable", c.unreadable),
-                ("refused_by_line", c.refused_by_line),
-                ("refused_by_inside", c.refused_by_inside),
-                ("is_protecting", u64::from(self.sender.is_numbering())),
-            ],
-        );
+        let (milliseconds, is_protecting) = (self.clock.now_ps() / 1_000_000_000, self.sender.is_numbering());
+        let times = [("milliseconds", milliseconds), ("is_protecting", u64::from(is_protecting))];
+        status.add("link", &times);
+        status.add("link", &self.counters.figures(thread_cpu_ns()));
+        status.add("link", &[("lost_on_purpose", self.loss.lost_frames)]);
         status.add("sender", &sender_figures(self.sender.stats()));
         status.add("receiver", &receiver_figures(self.receiver.stats()));
         status
@@ -366,27 +337,5 @@ impl End {
             (line_free_at_ps > now_ps).then_some(line_free_at_ps),
         ];
         deadlines.into_iter().flatten().min().unwrap_or(now_ps).saturating_sub(now_ps)
-    }
-}
-
-fn owned(frame: LinkFrame<Carried>, scratch: &mut Vec<u8>) -> LinkFrame<Packet> {
-    let mut own = |carried: Carried| {
-        carried.write_to(scratch);
-        Packet::new(scratch)
-    };
-    match frame {
-        LinkFrame::Plain(carried) => LinkFrame::Plain(own(carried)),
-        LinkFrame::Data { header, frame } => LinkFrame::Data { header, frame: own(frame) },
-        LinkFrame::Dummy(header) => LinkFrame::Dummy(header),
-        LinkFrame::Sync { header, epoch } => LinkFrame::Sync { header, epoch },
-    }
-}
-
-fn borrowed(frame: &LinkFrame<Packet>) -> LinkFrame<&[u8]> {
-    match frame {
-        LinkFrame::Plain(packet) => LinkFrame::Plain(packet.bytes()),
-        LinkFrame::Data { header, frame } => LinkFrame::Data { header: *header, frame: frame.bytes() },
-        LinkFrame::Dummy(header) => LinkFrame::Dummy(*header),
-        LinkFrame::Sync { header, epoch } => LinkFrame::Sync { header: *header, epoch: *epoch },
     }
 }

@@ -37,6 +37,39 @@ impl Status {
     }
 }
 
+/// Frames counted at the interfaces.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) from_inside: u64,
+    pub(crate) to_inside: u64,
+    pub(crate) to_line: u64,
+    pub(crate) from_line: u64,
+    pub(crate) line_bytes: u64,
+    pub(crate) unreadable: u64,
+    pub(crate) refused_by_line: u64,
+    pub(crate) refused_by_inside: u64,
+}
+
+impl Counters {
+    /// With the processor time of the link's thread. A frame that goes through is counted twice here,
+    /// where it comes in and where it goes out.
+    pub(crate) fn figures(&self, cpu_ns: u64) -> [(&'static str, u64); 10] {
+        let frames = (self.from_inside + self.to_inside + self.to_line + self.from_line).div_ceil(2);
+        [
+            ("cpu_ns", cpu_ns),
+            ("cpu_ns_per_frame", cpu_ns / frames.max(1)),
+            ("from_inside", self.from_inside),
+            ("to_inside", self.to_inside),
+            ("to_line", self.to_line),
+            ("from_line", self.from_line),
+            ("line_bytes", self.line_bytes),
+            ("unreadable", self.unreadable),
+            ("refused_by_line", self.refused_by_line),
+            ("refused_by_inside", self.refused_by_inside),
+        ]
+    }
+}
+
 pub(crate) fn sender_figures(s: &SenderStats) -> [(&'static str, u64); 15] {
     [
         ("frames", s.frames),

@@ -1,0 +1,1 @@
+kara link trace --json --socket /nonexistent/link.sock

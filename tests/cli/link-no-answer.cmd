@@ -1,0 +1,1 @@
+kara link status --socket /nonexistent/link.sock

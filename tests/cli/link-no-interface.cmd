@@ -1,0 +1,1 @@
+kara link protect --line nosuch0 --inside tap:kara9 --socket /tmp/kara-no-such.sock

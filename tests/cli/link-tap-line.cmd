@@ -1,0 +1,1 @@
+kara link protect --line tap:kara9 --inside tap:kara8
