@@ -116,6 +116,11 @@ impl<F: Frame, L: Log> Receiver<F, L> {
         }
     }
 
+    /// Whether there is an acknowledgement to send.
+    pub fn has_acknowledgement(&self) -> bool {
+        self.acknowledgements_left > 0
+    }
+
     /// Bytes that wait for frames before them.
     pub fn waiting_bytes(&self) -> u64 {
         self.slots.bytes() + self.ring.iter().map(|(_, f)| u64::from(f.bytes())).sum::<u64>()

@@ -5,15 +5,17 @@
 //!   data          00 sync era reTx dummy ordered -   sequence:16
 //!   ack           01 piggybacked era sync-tag:4      leading:16
 //!   notification  10 0 era 0000   leading:16         count:8 first:16
+//!   report        11 000000       copies:8 0:8       frames:64
 //! ```
 //!
-//! After the layout of LinkGuardian; `sync` and `sync-tag` are padding there. A pause is a PFC frame
+//! After the layout of LinkGuardian; `sync` and `sync-tag` are padding there, and 11 marks copies inside
+//! the sender's switch, which are never on a link. A pause is a PFC frame
 //! of IEEE 802.1Qbb for class 1.
 
 mod control;
 mod ethernet;
 
-pub use control::{emit_control, pause_frame};
+pub use control::{Report, emit_control, emit_report, pause_frame};
 pub use ethernet::{Carried, Content, Parsed, emit, parse};
 
 use crate::config::Mode;
@@ -57,8 +59,7 @@ enum Kind {
     Data,
     Ack,
     Loss,
-    /// A copy in the sender's ring; never on a link.
-    Internal,
+    Report,
 }
 
 fn kind(first: u8) -> Kind {
@@ -66,7 +67,7 @@ fn kind(first: u8) -> Kind {
         0 => Kind::Data,
         1 => Kind::Ack,
         2 => Kind::Loss,
-        _ => Kind::Internal,
+        _ => Kind::Report,
     }
 }
 

@@ -1,9 +1,12 @@
 //! One end of a link: reads its two interfaces, drives the protocol, paces the line.
 
+mod wait;
+
 use crate::TunnelError;
 use crate::clock::Clock;
 use crate::control::{Request, Server};
 use crate::delay::Delay;
+use crate::health::Health;
 use crate::journal::Journal;
 use crate::loss::Loss;
 use crate::pacer::Pacer;
@@ -14,32 +17,20 @@ use crate::status::{Counters, Status, receiver_figures, sender_figures};
 use karakoram_kernel::sys::os::thread_cpu_ns;
 use karakoram_link::wire::{self, Content, Profile};
 use karakoram_link::{Ack, Arrival, Control, LinkFrame, LinkReceiver, LinkSender, Receiver, Sender, Slot};
-use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::time::{TimeSpec, TimeValLike};
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use wait::Ready;
 
 /// Longest frame that is read.
 const LONGEST: usize = 1 << 16;
 /// Frames taken from one interface before the other gets its turn.
 const BATCH: usize = 64;
-/// How often the stop flag is looked at when nothing happens.
-const IDLE_PS: u64 = 100_000_000_000;
 /// Cells a frame of ordinary length takes: room that must be there before another one is read.
 const FRAME_CELLS: u32 = 20;
 /// What piggybacked acknowledgements and headers add to a frame.
 const MOST_OVERHEAD: usize = 10;
-
-/// What may have something for us, as far as we know.
-#[derive(Clone, Copy, Debug, Default)]
-struct Ready {
-    line: bool,
-    inside: bool,
-    server: bool,
-}
 
 /// One end of a link.
 pub struct End {
@@ -52,10 +43,13 @@ pub struct End {
     pacer: Pacer,
     loss: Loss,
     delay: Delay,
+    health: Health,
     journal: Journal,
     server: Option<Server>,
     counters: Counters,
     ready: Ready,
+    /// Frames may come that take an acknowledgement along: before this, none travels alone.
+    courier_at_ps: u64,
     buffer: Box<[u8]>,
     out: Vec<u8>,
 }
@@ -81,10 +75,12 @@ impl End {
             pacer: Pacer::new(settings.byte_ps()),
             loss: Loss::new(settings.loss.clone()),
             delay: Delay::new(settings.delay_ps),
+            health: Health::new(settings.monitor, settings.on_demand),
             journal,
             server: None,
             counters: Counters::default(),
             ready: Ready::default(),
+            courier_at_ps: 0,
             buffer: vec![0; LONGEST].into(),
             out: Vec::with_capacity(LONGEST),
             settings,
@@ -128,7 +124,10 @@ impl End {
         let times = [("milliseconds", milliseconds), ("is_protecting", u64::from(is_protecting))];
         status.add("link", &times);
         status.add("link", &self.counters.figures(thread_cpu_ns()));
-        status.add("link", &[("lost_on_purpose", self.loss.lost_frames)]);
+        status.add(
+            "link",
+            &[("lost_on_purpose", self.loss.lost_frames), ("loss_per_billion", self.health.loss_per_billion())],
+        );
         status.add("sender", &sender_figures(self.sender.stats()));
         status.add("receiver", &receiver_figures(self.receiver.stats()));
         status
@@ -183,6 +182,14 @@ impl End {
         }
         match parsed.content {
             Content::Control(control) => self.sender.on_control(now_ps, control),
+            Content::Report(report) => {
+                match self.health.on_report(now_ps, report) {
+                    Some(Some(protection)) => self.sender.enable(now_ps, protection),
+                    Some(None) => self.sender.disable(),
+                    None => {}
+                }
+                return;
+            }
             Content::Frame(frame) => {
                 let frame = owned(frame, &mut self.out);
                 if let Arrival::Deliver(packet) = self.receiver.on_frame(now_ps, frame) {
@@ -191,6 +198,7 @@ impl End {
                 self.drain(now_ps);
             }
         }
+        self.health.count();
     }
 
     fn drain(&mut self, now_ps: u64) {
@@ -243,7 +251,10 @@ impl End {
     }
 
     fn send_one(&mut self, now_ps: u64) -> bool {
-        if let Some(control) = self.receiver.poll_control(now_ps, Slot::Urgent) {
+        if self.report(now_ps) {
+            return true;
+        }
+        if let Some(control) = self.control_first(now_ps) {
             self.send_control(now_ps, control);
             return true;
         }
@@ -251,8 +262,36 @@ impl End {
             self.send_frame(now_ps, &frame);
             return true;
         }
-        let courier = self.receiver.poll_control(now_ps, Slot::Idle);
-        courier.map(|control| self.send_control(now_ps, control)).is_some()
+        let is_time = now_ps >= self.courier_at_ps;
+        let courier = if is_time { self.receiver.poll_control(now_ps, Slot::Idle) } else { None };
+        courier.map(|control| self.send_courier(now_ps, control)).is_some()
+    }
+
+    /// Tells the other end how many frames it should have seen, when it is time.
+    fn report(&mut self, now_ps: u64) -> bool {
+        let Some(report) = self.health.poll(now_ps, self.counters.to_line) else { return false };
+        if self.settings.profile == Profile::Native {
+            wire::emit_report(report, &mut self.out);
+            self.pacer.sent(now_ps, self.out.len());
+            self.counters.refused_by_line += u64::from(!self.line.send(&self.out));
+        }
+        true
+    }
+
+    /// What goes before frames: also acknowledgements, where numbered frames cannot take them along.
+    fn control_first(&mut self, now_ps: u64) -> Option<Control> {
+        let urgent = self.receiver.poll_control(now_ps, Slot::Urgent);
+        let has_no_room = self.settings.profile == Profile::Authors && self.sender.is_numbering();
+        urgent.or_else(|| if has_no_room { self.receiver.poll_control(now_ps, Slot::Idle) } else { None })
+    }
+
+    fn send_courier(&mut self, now_ps: u64, control: Control) {
+        self.put_courier_off(now_ps);
+        self.send_control(now_ps, control);
+    }
+
+    fn put_courier_off(&mut self, now_ps: u64) {
+        self.courier_at_ps = now_ps + self.settings.round_trip_ps / 8;
     }
 
     fn send_control(&mut self, now_ps: u64, control: Control) {
@@ -262,17 +301,22 @@ impl End {
     }
 
     fn send_frame(&mut self, now_ps: u64, frame: &LinkFrame<Packet>) {
-        let ack = self.piggyback(now_ps, frame);
+        let ack = self.piggyback(now_ps);
         wire::emit(self.settings.profile, &borrowed(frame), ack, &mut self.out);
         let is_lost = self.loss.is_lost(Some(frame), self.sender.next_sequence());
         self.put_on_line(now_ps, is_lost);
     }
 
-    /// The original's layout has no room beside a number.
-    fn piggyback(&mut self, now_ps: u64, frame: &LinkFrame<Packet>) -> Option<Ack> {
-        let has_room = self.settings.profile == Profile::Native || matches!(frame, LinkFrame::Plain(_));
-        match self.receiver.poll_control(now_ps, Slot::Piggyback).filter(|_| has_room) {
-            Some(Control::Ack(ack)) => Some(ack),
+    /// The original's layout has no room beside a number, and only IPv4 can be told behind it.
+    fn piggyback(&mut self, now_ps: u64) -> Option<Ack> {
+        if self.settings.profile == Profile::Authors {
+            return None;
+        }
+        match self.receiver.poll_control(now_ps, Slot::Piggyback) {
+            Some(Control::Ack(ack)) => {
+                self.put_courier_off(now_ps);
+                Some(ack)
+            }
             _ => None,
         }
     }
@@ -303,39 +347,5 @@ impl End {
             Some(Request::Trace(subscriber)) => self.journal.subscribe(subscriber),
             None => {}
         }
-    }
-
-    /// Until a frame comes or something is due; not at all if there is more to do.
-    fn wait(&mut self, has_more: bool) -> Result<(), TunnelError> {
-        let until_ps = if has_more { 0 } else { self.idle_ps() };
-        let when_readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
-        let is_readable = |fd: &PollFd| fd.any().unwrap_or(false);
-        let server = self.server.as_ref().map_or(self.line.fd(), |s| s.listener().as_fd());
-        let mut fds = [self.line.fd(), server, self.inside.fd()].map(when_readable);
-        let watched = if self.has_room() { &mut fds[..] } else { &mut fds[..2] };
-        match ppoll(watched, Some(TimeSpec::nanoseconds((until_ps / 1000) as i64)), None) {
-            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
-            Err(e) => return Err(TunnelError::new("wait for frames", e)),
-        }
-        let [line, server, inside] = fds.each_ref().map(is_readable);
-        self.ready.line |= line;
-        self.ready.inside |= inside;
-        self.ready.server = server && self.server.is_some();
-        Ok(())
-    }
-
-    /// How long there is nothing to do, if no frame comes.
-    fn idle_ps(&self) -> u64 {
-        let now_ps = self.clock.now_ps();
-        let line_free_at_ps = self.pacer.free_at_ps();
-        let deadlines = [
-            Some(now_ps + IDLE_PS),
-            // What it wants then is to send.
-            self.sender.next_deadline().map(|at| at.max(line_free_at_ps)),
-            self.receiver.next_deadline(),
-            self.delay.deadline(),
-            (line_free_at_ps > now_ps).then_some(line_free_at_ps),
-        ];
-        deadlines.into_iter().flatten().min().unwrap_or(now_ps).saturating_sub(now_ps)
     }
 }

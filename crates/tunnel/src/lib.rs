@@ -13,6 +13,7 @@ mod clock;
 mod control;
 mod delay;
 mod end;
+mod health;
 mod journal;
 mod loss;
 mod pacer;

@@ -104,7 +104,10 @@ impl Port {
         };
         match result {
             Ok(length) => Ok(Some(length)),
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
+            // An interface that is switched off may be switched on again.
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::NetworkDown) => {
+                Ok(None)
+            }
             Err(e) => Err(e),
         }
     }

@@ -2,7 +2,8 @@
 
 use crate::loss::LossModel;
 use crate::port::Place;
-use karakoram_link::config::Protection;
+use karakoram_link::config::{Mode, Protection};
+use karakoram_link::monitor::MonitorConfig;
 use karakoram_link::wire::Profile;
 use karakoram_link::{ReceiverConfig, SenderConfig};
 
@@ -15,6 +16,10 @@ pub struct Settings {
     pub line: Place,
     /// How frames that leave are protected; `None` sends them as they come.
     pub protection: Option<Protection>,
+    /// Protect in this mode as soon as the other end finds the line lossy.
+    pub on_demand: Option<Mode>,
+    /// When we find it lossy for frames that come from the other end. Only in the native layout.
+    pub monitor: MonitorConfig,
     /// How they look on the line; both ends must agree.
     pub profile: Profile,
     /// Speed of the line in bits a second; `None` is as fast as can be.
@@ -58,6 +63,8 @@ impl Settings {
         ReceiverConfig {
             window_frames: self.window_frames,
             acknowledgements: 1,
+            // Processes are kept waiting now and then; better late than lost.
+            timeout_ps: 25 * self.round_trip_ps,
             ..ReceiverConfig::corrected(self.round_trip_ps)
         }
     }

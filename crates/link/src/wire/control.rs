@@ -30,6 +30,30 @@ pub fn emit_control(control: Control, out: &mut Vec<u8>) {
     }
 }
 
+/// What an end says now and then, for [`crate::monitor`] at the other end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// Frames it has put on the line since it started, without reports.
+    pub frames: u64,
+    /// Copies that it wants the other end to send for lost frames; 0 wants no protection.
+    pub copies: u8,
+}
+
+/// Writes a report as a frame of its own.
+pub fn emit_report(report: Report, out: &mut Vec<u8>) {
+    out.clear();
+    let mut header = [0; 11];
+    header[..2].copy_from_slice(&[3 << 6, report.copies]);
+    header[3..].copy_from_slice(&report.frames.to_be_bytes());
+    message(&header, out);
+}
+
+/// Reads one: `header` is what follows the type, `body` what follows that.
+pub(super) fn parse_report([_, copies, _]: [u8; 3], body: &[u8]) -> Option<Report> {
+    let (frames, _) = body.split_first_chunk()?;
+    Some(Report { frames: u64::from_be_bytes(*frames), copies })
+}
+
 fn message(header: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&ADDRESSES);
     out.extend_from_slice(&ETHER_TYPE.to_be_bytes());

@@ -1,6 +1,6 @@
 //! Frames that carry frames.
 
-use super::control::{PAUSE_TYPE, parse_pause};
+use super::control::{PAUSE_TYPE, Report, parse_pause, parse_report};
 use super::{
     DataFields, ETHER_TYPE, ETHERNET_BYTES, HEADER_BYTES, Kind, Profile, SHORTEST, emit_ack, kind, parse_ack,
     parse_loss,
@@ -41,6 +41,8 @@ pub enum Content<'a> {
     Frame(LinkFrame<Carried<'a>>),
     /// Something for the sender.
     Control(Control),
+    /// Something for who decides whether to protect.
+    Report(Report),
 }
 
 /// A frame that came over the link.
@@ -134,7 +136,7 @@ pub fn parse(profile: Profile, bytes: &[u8]) -> Option<Parsed<'_>> {
             Some(Parsed { ack: None, content: Content::Control(Control::Loss(loss)) })
         }
         Kind::Ack => parse_acknowledged(profile, addresses, parse_ack(header), body),
-        Kind::Internal => None,
+        Kind::Report => Some(Parsed { ack: None, content: Content::Report(parse_report(header, body)?) }),
     }
 }
 
@@ -190,7 +192,7 @@ fn parse_acknowledged<'a>(profile: Profile, addresses: &'a [u8], ack: Ack, body:
 
 #[cfg(test)]
 mod tests {
-    use super::super::{emit_control, pause_frame};
+    use super::super::{emit_control, emit_report, pause_frame};
     use super::*;
     use crate::config::Mode;
     use crate::frame::Loss;
@@ -284,6 +286,10 @@ mod tests {
             let parsed = parse(Profile::Native, &out).unwrap();
             assert_eq!(parsed, Parsed { ack: None, content: Content::Control(control) });
         }
+        let report = Report { frames: 0x0102_0304_0506_0708, copies: 3 };
+        emit_report(report, &mut out);
+        let parsed = parse(Profile::Native, &out).unwrap();
+        assert_eq!(parsed, Parsed { ack: None, content: Content::Report(report) });
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::arguments::Common;
 use crate::failure::{Answer, Failure};
 use crate::{interrupt, output};
 use karakoram_link::config::{MOST_WINDOW, Protection};
+use karakoram_link::monitor::MonitorConfig;
 use karakoram_link::wire::Profile;
 use karakoram_link::{LossTrace, Mode, Probability};
 use karakoram_tunnel::{End, LossModel, Place, Settings, Status, TunnelError};
@@ -43,6 +44,9 @@ pub struct Options {
     /// Whether order is kept
     #[arg(long, value_enum, default_value_t = ModeOption::Ordered)]
     mode: ModeOption,
+    /// Protect from the start, or when the other end finds that the line loses frames
+    #[arg(long, value_enum, default_value_t = WhenOption::Always)]
+    when: WhenOption,
     /// Send as many copies as this loss rate calls for, to bring it below 1e-8
     #[arg(long, value_name = "RATE", default_value = "1e-3")]
     against: Probability,
@@ -102,6 +106,15 @@ enum ModeOption {
     NonBlocking,
     /// No protection
     Off,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum WhenOption {
+    /// From the start
+    Always,
+    /// When at least 1e-5 of the last million frames are lost, with the copies that calls for, until it is
+    /// less than 1e-6
+    Lossy,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -169,6 +182,9 @@ impl Options {
         if let Place::Tap(_) = self.line {
             return Err(Failure::usage("the line is an interface that leads to the other end, not one to be made"));
         }
+        if self.when == WhenOption::Lossy && self.profile == ProfileOption::Authors {
+            return Err(Failure::usage("--when lossy needs --profile native: the other layout has no reports"));
+        }
         if self.round_trip.is_zero() || !(16..=MOST_WINDOW).contains(&self.window) {
             return Err(Failure::usage(format!("--round-trip must be positive, --window from 16 to {MOST_WINDOW}")));
         }
@@ -176,7 +192,9 @@ impl Options {
         Ok(Settings {
             inside: self.inside.clone(),
             line: self.line.clone(),
-            protection: self.protection(),
+            protection: self.protection().filter(|_| self.when == WhenOption::Always),
+            on_demand: self.protection().filter(|_| self.when == WhenOption::Lossy).map(|p| p.mode),
+            monitor: monitor(),
             profile: match self.profile {
                 ProfileOption::Native => Profile::Native,
                 ProfileOption::Authors => Profile::Authors,
@@ -199,6 +217,17 @@ impl Options {
         };
         let fitting = Protection::against(self.against, mode);
         Some(Protection { copies: self.copies.unwrap_or(fitting.copies), ..fitting })
+    }
+}
+
+/// A million frames tell a loss of 1e-5 to about a third of it.
+fn monitor() -> MonitorConfig {
+    MonitorConfig {
+        window_frames: 1_000_000,
+        activate: Probability::of(1, 100_000),
+        deactivate: Probability::of(1, 1_000_000),
+        least_losses: 3,
+        ..MonitorConfig::published()
     }
 }
 

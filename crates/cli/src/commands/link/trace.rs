@@ -7,6 +7,8 @@ use crate::failure::{Answer, Failure};
 use crate::interrupt;
 use crate::output::{self, Artefact};
 use karakoram_tunnel::{Record, capture_header, capture_record, subscribe};
+use serde_json::json;
+use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -15,6 +17,7 @@ Examples:
   kara link trace                                one line for each event, until Ctrl-C
   kara link trace --pcap link.pcap --seconds 5   and the frames on the line, for Wireshark
   kara link trace --events 100 | grep lost
+  kara link trace --json | jq .event             one object for each event
 
 Each line is the time since the link started and the event. A capture has what was sent, before it
 was lost on purpose, and what was received. A reader that is too slow is told how much it missed.
@@ -43,7 +46,7 @@ pub struct Options {
 
 impl Options {
     /// Listens.
-    pub fn run(&self, _common: &Common) -> Result<Answer, Failure> {
+    pub fn run(&self, common: &Common) -> Result<Answer, Failure> {
         if let Some(path) = &self.pcap {
             output::check(path, true)?;
         }
@@ -57,7 +60,9 @@ impl Options {
         for record in records {
             match record {
                 Record::Line(line) => {
-                    output::print_text(&line);
+                    if !print(&line, common.json) {
+                        break;
+                    }
                     events_left -= 1;
                 }
                 Record::Frame { at_ps, bytes } if self.pcap.is_some() && capture.len() < MOST_CAPTURE_BYTES => {
@@ -72,4 +77,17 @@ impl Options {
         self.pcap.as_ref().map_or(Ok(()), |path| output::write(path, &Artefact::Binary(capture)))?;
         Ok(Answer::Yes)
     }
+}
+
+/// Prints a line of the trace, as it is or as an object. Whether anybody still reads.
+fn print(line: &str, as_json: bool) -> bool {
+    let line = line.trim_end();
+    let text = match line.split_once(' ') {
+        Some((seconds, event)) if as_json => {
+            json!({ "schema": "kara/link/trace/1", "seconds": seconds.parse::<f64>().ok(), "event": event }).to_string()
+        }
+        _ => line.to_string(),
+    };
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{text}").and_then(|()| stdout.flush()).is_ok()
 }
