@@ -47,7 +47,7 @@ fuzz_target!(|data: &[u8]| {
                     let frame = Length(frame.payload.len() as u32);
                     let _ = receiver.on_frame(now_ps, LinkFrame::Data { header, frame });
                 }
-                Content::Frame(LinkFrame::Plain(_)) | Content::Report(_) => {}
+                Content::Frame(LinkFrame::Plain(_)) | Content::Report(_) | Content::Foreign => {}
                 Content::Frame(LinkFrame::Dummy(h)) => drop(receiver.on_frame(now_ps, LinkFrame::Dummy(h))),
                 Content::Frame(LinkFrame::Sync { header, epoch }) => {
                     let _ = receiver.on_frame(now_ps, LinkFrame::Sync { header, epoch });

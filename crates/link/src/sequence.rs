@@ -18,7 +18,7 @@ pub struct WireSequence(u32);
 impl WireSequence {
     /// What the wire shows of a number.
     #[inline]
-    pub fn of(number: u64) -> WireSequence {
+    pub const fn of(number: u64) -> WireSequence {
         WireSequence((number & MASK) as u32)
     }
 

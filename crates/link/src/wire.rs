@@ -8,6 +8,9 @@
 //!   report        11 000000       copies:8 0:8       frames:64
 //! ```
 //!
+//! Native frames without a number have such a header too, with `sync` and without `dummy`: the host's own
+//! network code must not take them for its own.
+//!
 //! After the layout of LinkGuardian; `sync` and `sync-tag` are padding there, and 11 marks copies inside
 //! the sender's switch, which are never on a link. A pause is a PFC frame
 //! of IEEE 802.1Qbb for class 1.

@@ -234,7 +234,7 @@ fn damaged_bytes_reach_both_machines() {
             parsed.ack.into_iter().for_each(|a| sender.on_control(id, Control::Ack(a)));
             match parsed.content {
                 Content::Control(control) => sender.on_control(id, control),
-                Content::Report(_) => {}
+                Content::Report(_) | Content::Foreign => {}
                 Content::Frame(frame) => drop(receiver.on_frame(id, named(frame, id))),
             }
             while receiver.poll_deliver(id).is_some() {}

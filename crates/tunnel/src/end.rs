@@ -182,6 +182,10 @@ impl End {
         }
         match parsed.content {
             Content::Control(control) => self.sender.on_control(now_ps, control),
+            Content::Foreign => {
+                self.counters.foreign += 1;
+                return;
+            }
             Content::Report(report) => {
                 match self.health.on_report(now_ps, report) {
                     Some(Some(protection)) => self.sender.enable(now_ps, protection),

@@ -46,6 +46,7 @@ pub(crate) struct Counters {
     pub(crate) from_line: u64,
     pub(crate) line_bytes: u64,
     pub(crate) unreadable: u64,
+    pub(crate) foreign: u64,
     pub(crate) refused_by_line: u64,
     pub(crate) refused_by_inside: u64,
 }
@@ -53,7 +54,7 @@ pub(crate) struct Counters {
 impl Counters {
     /// With the processor time of the link's thread. A frame that goes through is counted twice here,
     /// where it comes in and where it goes out.
-    pub(crate) fn figures(&self, cpu_ns: u64) -> [(&'static str, u64); 10] {
+    pub(crate) fn figures(&self, cpu_ns: u64) -> [(&'static str, u64); 11] {
         let frames = (self.from_inside + self.to_inside + self.to_line + self.from_line).div_ceil(2);
         [
             ("cpu_ns", cpu_ns),
@@ -64,6 +65,7 @@ impl Counters {
             ("from_line", self.from_line),
             ("line_bytes", self.line_bytes),
             ("unreadable", self.unreadable),
+            ("foreign", self.foreign),
             ("refused_by_line", self.refused_by_line),
             ("refused_by_inside", self.refused_by_inside),
         ]

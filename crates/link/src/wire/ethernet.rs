@@ -5,7 +5,9 @@ use super::{
     DataFields, ETHER_TYPE, ETHERNET_BYTES, HEADER_BYTES, Kind, Profile, SHORTEST, emit_ack, kind, parse_ack,
     parse_loss,
 };
+use crate::config::Mode;
 use crate::frame::{Ack, Control, DataHeader, LinkFrame};
+use crate::sequence::WireSequence;
 
 /// The type that the original gives to all that arrives.
 const IPV4: u16 = 0x0800;
@@ -43,6 +45,8 @@ pub enum Content<'a> {
     Control(Control),
     /// Something for who decides whether to protect.
     Report(Report),
+    /// Not ours: the line is used for other things too.
+    Foreign,
 }
 
 /// A frame that came over the link.
@@ -89,11 +93,20 @@ fn split(bytes: &[u8]) -> (&[u8], u16, &[u8]) {
     }
 }
 
+/// What stands for the header of a frame without a number.
+const UNNUMBERED: DataHeader =
+    DataHeader { sequence: WireSequence::of(0), is_retransmission: false, mode: Mode::NonBlocking };
+
 /// Type field, header, and in the native profile the type of what is carried.
 fn emit_rest(profile: Profile, frame: &LinkFrame<&[u8]>, ether_type: u16, out: &mut Vec<u8>) {
     let data = |header: DataHeader, is_dummy, is_sync| DataFields { header, is_dummy, is_sync }.emit();
     match *frame {
-        LinkFrame::Plain(_) => out.extend_from_slice(&ether_type.to_be_bytes()),
+        LinkFrame::Plain(_) if profile == Profile::Authors => out.extend_from_slice(&ether_type.to_be_bytes()),
+        LinkFrame::Plain(_) => {
+            out.extend_from_slice(&ETHER_TYPE.to_be_bytes());
+            out.extend_from_slice(&data(UNNUMBERED, false, true));
+            out.extend_from_slice(&ether_type.to_be_bytes());
+        }
         LinkFrame::Data { header, .. } => {
             out.extend_from_slice(&ETHER_TYPE.to_be_bytes());
             out.extend_from_slice(&data(header, false, false));
@@ -120,6 +133,9 @@ pub fn parse(profile: Profile, bytes: &[u8]) -> Option<Parsed<'_>> {
     let ether_type = u16::from_be_bytes([head[12], head[13]]);
     if let Some(quanta) = parse_pause(rest).filter(|_| ether_type == PAUSE_TYPE) {
         return Some(Parsed { ack: None, content: Content::Control(Control::Pause { quanta }) });
+    }
+    if ether_type != ETHER_TYPE && profile == Profile::Native {
+        return Some(Parsed { ack: None, content: Content::Foreign });
     }
     if ether_type != ETHER_TYPE {
         let plain = Carried { addresses, ether_type, payload: rest };
@@ -157,9 +173,9 @@ fn parse_data<'a>(
     body: &'a [u8],
 ) -> Option<LinkFrame<Carried<'a>>> {
     let DataFields { header, is_dummy, is_sync } = DataFields::parse(header);
-    if is_sync {
+    if is_sync && is_dummy {
         let (epoch, _) = body.split_first_chunk()?;
-        return is_dummy.then_some(LinkFrame::Sync { header, epoch: u64::from_be_bytes(*epoch) });
+        return Some(LinkFrame::Sync { header, epoch: u64::from_be_bytes(*epoch) });
     }
     if is_dummy {
         return Some(LinkFrame::Dummy(header));
@@ -168,7 +184,8 @@ fn parse_data<'a>(
         Profile::Authors => (IPV4, body),
         Profile::Native => type_of(body)?,
     };
-    Some(LinkFrame::Data { header, frame: Carried { addresses, ether_type, payload } })
+    let frame = Carried { addresses, ether_type, payload };
+    Some(if is_sync { LinkFrame::Plain(frame) } else { LinkFrame::Data { header, frame } })
 }
 
 fn parse_acknowledged<'a>(profile: Profile, addresses: &'a [u8], ack: Ack, body: &'a [u8]) -> Option<Parsed<'a>> {
@@ -194,9 +211,7 @@ fn parse_acknowledged<'a>(profile: Profile, addresses: &'a [u8], ack: Ack, body:
 mod tests {
     use super::super::{emit_control, emit_report, pause_frame};
     use super::*;
-    use crate::config::Mode;
     use crate::frame::Loss;
-    use crate::sequence::WireSequence;
 
     fn hex(text: &str) -> Vec<u8> {
         let digits: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
@@ -271,6 +286,15 @@ mod tests {
             };
             assert_eq!(back, *frame, "{header:?}");
         }
+    }
+
+    #[test]
+    fn what_else_is_on_the_line_is_not_ours() {
+        let arp = hex(ARP);
+        let foreign = Parsed { ack: None, content: Content::Foreign };
+        assert_eq!(parse(Profile::Native, &arp), Some(foreign));
+        let plain = emitted(Profile::Native, &LinkFrame::Plain(&arp), None);
+        assert_eq!(plain[12..19], hex("abcd 200000 0806")[..]);
     }
 
     #[test]

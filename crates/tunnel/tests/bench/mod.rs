@@ -6,7 +6,7 @@ use karakoram_link::Mode;
 use karakoram_link::config::Protection;
 use karakoram_link::monitor::MonitorConfig;
 use karakoram_link::wire::Profile;
-use karakoram_tunnel::{End, LossModel, Place, Settings, Status};
+use karakoram_tunnel::{End, LossModel, Place, Settings, Status, read_status};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -61,17 +61,36 @@ impl<'a> Link<'a> {
         self.folder.join(format!("events-{side}"))
     }
 
+    fn socket(&self, side: usize) -> PathBuf {
+        self.folder.join(format!("socket-{side}"))
+    }
+
+    /// Waits until an end has counted so many.
+    fn wait_for(&self, side: usize, name: &str, least: u64) {
+        let start = Instant::now();
+        let figure = || read_status(&self.socket(side)).ok().and_then(|s| s.get(name));
+        while figure() < Some(least) {
+            assert!(start.elapsed() < Duration::from_secs(30), "end {side}: {name} stays {:?}", figure());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Runs both ends around some work; returns their figures.
     pub fn around(&self, ends: [Settings; 2], work: impl FnOnce()) -> [Status; 2] {
         let sides = [&self.bed.generator, &self.bed.tested];
         let started = Instant::now();
+        let is_protected = ends.each_ref().map(|s| s.protection.is_some());
         std::thread::scope(|scope| {
             let [first, second] = ends;
             let running = [(0, first), (1, second)]
                 .map(|(i, settings)| scope.spawn(move || self.run_end(i, &sides[i].namespace, settings)));
-            sides.iter().enumerate().for_each(|(i, side)| self.configure(i, &side.namespace, started));
-            // Also when the work fails: otherwise the ends would run on.
-            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+            // Also when something fails: otherwise the ends would run on.
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                sides.iter().enumerate().for_each(|(i, side)| self.configure(i, &side.namespace, started));
+                let protected = (0..2).filter(|side| is_protected[*side]);
+                protected.for_each(|side| self.wait_for(side, "link.is_protecting", 1));
+                work();
+            }));
             self.stop.store(true, Ordering::Relaxed);
             let status = running.map(|r| r.join().expect("an end"));
             result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -84,6 +103,7 @@ impl<'a> Link<'a> {
         let run = || {
             let mut end = End::open(settings).expect("an end");
             end.log_to(file);
+            end.listen(&self.socket(i)).expect("a socket");
             end.run(&self.stop).expect("a link that runs")
         };
         namespace.run(run).expect("a namespace")
@@ -123,7 +143,7 @@ impl<'a> Link<'a> {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
-        std::thread::sleep(Duration::from_millis(300));
+        self.wait_for(1, "link.to_inside", count as u64);
     }
 
     /// Bytes from one host to the other, the receiver in the tested namespace. They must arrive as
