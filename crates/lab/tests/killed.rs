@@ -60,7 +60,7 @@ fn a_process_killed_at_any_moment_leaves_nothing() {
         let id = process.id();
         // Compiling the programs takes the first tenths of a second.
         std::thread::sleep(Duration::from_millis(random.below(900)));
-        let signal = if round % 2 == 0 { Signal::SIGKILL } else { Signal::SIGINT };
+        let signal = if round % 2 == 0 { Signal::SIGKILL } else { Signal::SIGTERM };
         kill(Pid::from_raw(id as i32), signal).unwrap();
         assert!(!process.wait().unwrap().success(), "it should have run until it was killed");
         let devices = format!("kr{:06x}", id & 0xff_ffff);
