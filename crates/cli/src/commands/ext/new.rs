@@ -13,9 +13,7 @@ version = \"0.1.0\"
 edition = \"2024\"
 
 [dependencies]
-karakoram-extension = \"0.1\"
-
-[patch.crates-io]
+# Of the version of kara that builds this; `kara ext build` puts it there.
 karakoram-extension = { path = \".kara/extension\" }
 
 [workspace]
