@@ -163,7 +163,7 @@ pub(crate) mod native {
     pub fn adjust_tail(delta: i32) -> i32 {
         PACKET.with_borrow_mut(|packet| {
             let length = packet.len() as i64 + delta as i64;
-            if length < 14 || length > 3520 {
+            if !(14..=3520).contains(&length) {
                 return -22;
             }
             packet.resize(length as usize, 0);

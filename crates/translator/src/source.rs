@@ -18,21 +18,31 @@ pub(crate) fn locate(module: &Module, sites: &mut [Site]) {
     for site in sites {
         // What the compiler made up has no line; what comes next has.
         let offsets = site.code_offset..site.code_offset + MOST_BYTES_ON;
-        site.source = offsets.into_iter().find_map(|at| own_line(&context, at as u64));
+        let place =
+            |is_wanted: fn(&str) -> bool| offsets.clone().find_map(|at| place_in(&context, at as u64, is_wanted));
+        site.source = place(is_users).or_else(|| place(|_| true));
     }
 }
 
-/// The place in the innermost function that is not the standard library's.
-fn own_line<R: gimli::Reader>(context: &Context<R>, at: u64) -> Option<(String, u32)> {
+/// Whether a file is neither the standard library's nor the extension crate's.
+fn is_users(file: &str) -> bool {
+    !file.starts_with("/rustc/") && !file.contains("/extension/src/")
+}
+
+/// The place in the innermost function whose file is wanted.
+fn place_in<R: gimli::Reader>(
+    context: &Context<R>,
+    at: u64,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Option<(String, u32)> {
     let mut frames = context.find_frames(at).skip_all_loads().ok()?;
-    let mut found = None;
     while let Ok(Some(frame)) = frames.next() {
-        let Some(location) = frame.location else { continue };
-        let (Some(file), Some(line @ 1..)) = (location.file, location.line) else { continue };
-        found = found.or(Some((file.to_string(), line)));
-        if !file.starts_with("/rustc/") {
+        if let Some(location) = frame.location
+            && let (Some(file), Some(line @ 1..)) = (location.file, location.line)
+            && is_wanted(file)
+        {
             return Some((file.to_string(), line));
         }
     }
-    found
+    None
 }
