@@ -184,5 +184,5 @@ fn artifact(messages: &str, extension: &str) -> Option<PathBuf> {
             let names = m["filenames"].as_array()?.iter().filter_map(|n| n.as_str());
             names.map(Path::new).find(|p| p.extension().is_some_and(|e| e == extension)).map(Path::to_path_buf)
         })
-        .last()
+        .next_back()
 }

@@ -55,7 +55,7 @@ impl Codec for Pairs {
 impl Codec for Triples {
     const STEP: usize = 3;
     fn code(values: &[u8]) -> u64 {
-        values.iter().rev().fold(1, |n, v| n * 13 ^ *v as u64)
+        values.iter().rev().fold(1, |n, v| (n * 13) ^ *v as u64)
     }
 }
 
@@ -191,7 +191,7 @@ programs! {
 
     fn bloom(bytes) {
         let mut bits = [0u8; 32];
-        let places = |b: u8| [b as usize, b as usize * 31 % 256, b as usize * 57 % 256 ^ 5];
+        let places = |b: u8| [b as usize, b as usize * 31 % 256, (b as usize * 57 % 256) ^ 5];
         let (known, asked) = bytes.split_at(bytes.len() / 3);
         known.iter().flat_map(|b| places(*b)).for_each(|p| bits[p / 8] |= 1 << (p % 8));
         asked.iter().filter(|b| places(**b).iter().all(|p| bits[p / 8] >> (p % 8) & 1 == 1)).count() as u64
