@@ -66,7 +66,7 @@ impl Packets {
                 _ => self.number() as u8 & self.number() as u8,
             })
             .collect();
-        if self.number() % 2 == 0 {
+        if self.number().is_multiple_of(2) {
             packet[12..14].copy_from_slice(&[8, 0]);
             if let Some(ip) = packet.get_mut(14..34) {
                 ip[0] = 0x45;
