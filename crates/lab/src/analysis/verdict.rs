@@ -87,7 +87,8 @@ fn missing(variant: &str, results: &Results) -> String {
     let mine: Vec<_> = results.trials.iter().filter(|t| t.variant == variant && t.round >= 0).collect();
     match mine.iter().find_map(|t| t.void.as_ref()) {
         Some(why) => format!("all {} trials of {variant} were void: {why}", mine.len()),
-        None => format!("{variant} was not measured in this run"),
+        None if mine.is_empty() => format!("{variant} was not measured in this run"),
+        None => format!("no trial of {variant} could measure it"),
     }
 }
 
