@@ -51,11 +51,6 @@ impl Scoreboard {
         self.sacked
     }
 
-    /// Segments taken for lost.
-    pub fn lost(&self) -> u32 {
-        self.lost
-    }
-
     /// Segments thought to be on their way (`tcp_packets_in_flight`).
     pub fn in_flight(&self) -> u32 {
         self.outstanding() - self.sacked - self.lost + self.copies

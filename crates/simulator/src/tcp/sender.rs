@@ -67,6 +67,8 @@ pub struct Sender {
     pub(super) probe: Option<Probe>,
     pub(super) undo: Option<Undo>,
     next_pacing: u64,
+    /// There is room, but it is not time yet.
+    waits_for_pacing: bool,
     segments: u32,
     /// Deliveries that congestion control knows of.
     pub(super) told: u64,
@@ -120,6 +122,7 @@ impl Sender {
             probe: None,
             undo: None,
             next_pacing: 0,
+            waits_for_pacing: false,
             segments,
             told: 0,
             statistics: Statistics::default(),
@@ -158,14 +161,16 @@ impl Sender {
 
     /// When [`Sender::on_timer`] or [`Sender::poll`] wants to be called.
     pub fn next_deadline(&self) -> Option<u64> {
-        let pacing = (self.next_pacing > 0 && self.wants_to_send()).then_some(self.next_pacing);
+        let pacing = self.waits_for_pacing.then_some(self.next_pacing);
         let timer = self.timer.map(|(at, _)| at);
         [pacing, timer].into_iter().flatten().min()
     }
 
     /// The next segment to send now.
     pub fn poll(&mut self, now: u64) -> Option<Segment> {
-        if now < self.next_pacing || !self.has_room() {
+        let has_room = self.has_room();
+        self.waits_for_pacing = has_room && now < self.next_pacing;
+        if !has_room || self.waits_for_pacing {
             return None;
         }
         let number = match self.board.first_to_resend() {
@@ -180,12 +185,6 @@ impl Sender {
 
     fn has_room(&self) -> bool {
         self.board.in_flight() < self.window.size
-    }
-
-    /// Whether something could go out, were it not paced.
-    fn wants_to_send(&self) -> bool {
-        let has_lost = self.board.lost() > 0;
-        self.has_room() && (has_lost || self.has_new())
     }
 
     fn has_new(&self) -> bool {
