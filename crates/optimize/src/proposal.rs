@@ -51,6 +51,11 @@ impl Proposal {
         self
     }
 
+    /// The same with a window that contains each of `positions`.
+    pub fn across(self, positions: impl IntoIterator<Item = usize>) -> Proposal {
+        positions.into_iter().fold(self, |proposal, p| proposal.with(p..p + 1))
+    }
+
     /// The same, to be proven by its structure alone.
     pub fn arranging(mut self) -> Proposal {
         self.arranges = true;

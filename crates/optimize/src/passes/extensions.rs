@@ -56,5 +56,5 @@ fn unneeded(context: &Context, extension: &Extension) -> Option<Proposal> {
     }
     let mut changes = Changes::default();
     positions.iter().for_each(|p| changes.delete(*p));
-    Some(uses.positions().fold(changes.proposal("extensions"), |proposal, p| proposal.with(p..p + 1)))
+    Some(changes.proposal("extensions").across(uses.positions()))
 }

@@ -37,8 +37,8 @@ fn kept(context: &Context, p: usize, reg: Reg, copied: Reg) -> Option<Proposal> 
     renaming.make_room(&value, reg, MAX_RIVALS)?;
     let mut changes = renaming.changes()?;
     changes.delete(p);
-    let proposal = changes.proposal("keep").since(*value.kept.first()?);
-    Some(value.kept.iter().fold(proposal, |proposal, p| proposal.with(*p..*p + 1)))
+    let first = *value.kept.first()?;
+    Some(changes.proposal("keep").since(first).across(value.kept))
 }
 
 /// Back to where `reg` held the value on all ways to `p`; `None` where it did not.

@@ -57,7 +57,7 @@ fn rotation(context: &Context, p: usize) -> Option<Proposal> {
     [b.copy, b.shift, p].into_iter().for_each(|q| changes.delete(q));
     changes.replace(a.shift, nodes);
     let positions = uses.positions().chain(b.copy.min(a.copy)..p);
-    Some(positions.fold(changes.proposal("rotate"), |proposal, q| proposal.with(q..q + 1)))
+    Some(changes.proposal("rotate").across(positions))
 }
 
 /// The value of a register before `p`, as a copy that was shifted and is used for nothing else.

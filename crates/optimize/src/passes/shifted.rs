@@ -46,7 +46,7 @@ fn summed(context: &Context, p: usize) -> Option<Proposal> {
             changes.replace(q, vec![context.instead(q, test)]);
         }
     }
-    Some(seen.iter().fold(changes.proposal("shifted"), |proposal, q| proposal.with(*q..*q + 1)))
+    Some(changes.proposal("shifted").across(seen))
 }
 
 /// Positions where a number is alive from `p` on, if all that is done with it is to compare it for

@@ -224,5 +224,5 @@ fn jumping(context: &Context, a: &Tail, b: &Tail, k: usize, mut changes: Changes
     let since = (from..b.end).flat_map(|q| operands(context.insn(to + q - from)).into_iter().map(move |(r, _)| (q, r)));
     let since = since.filter(|(q, r)| context.value(*q, *r).is_some()).map(|(q, r)| context.anchor(q, r)).min();
     let proposal = since.into_iter().fold(proposal, Proposal::since);
-    Some(a.jumps.iter().chain(&b.jumps).fold(proposal, |all, p| all.with(*p..*p + 1)))
+    Some(proposal.across(a.jumps.iter().chain(&b.jumps).copied()))
 }
