@@ -19,7 +19,7 @@ use karakoram_lab::presentation;
 use karakoram_lab::report;
 use karakoram_lab::results::Results;
 use karakoram_lab::runner::{self, Order, Progress};
-use karakoram_lab::trial::Workshop;
+use karakoram_lab::trial::{Kind, Workshop};
 use std::path::{Path, PathBuf};
 use times::Times;
 
@@ -128,22 +128,36 @@ impl Options {
         Ok(Answer::Yes)
     }
 
-    fn measure(&self, versions: &Versions, program: &str, common: &Common) -> Result<Results, Failure> {
-        let experiment = Experiment::parse("bench", &self.definition(versions, program)).map_err(failure)?;
-        let optimize = |object: &Path| Ok(object.to_path_buf());
-        let workshop = Workshop { programs: Path::new("."), scratch: Path::new("."), optimize: &optimize };
-        let bar = Bar::silent(common.quiet, "bench");
-        let show = |p: &Progress| bar.show(p.trials.0, p.trials.1, &format!("round {}/{}", p.round.max(0), p.rounds));
+    /// Runs an experiment. `named`: what progress calls it, and one round of it.
+    fn run_rounds(
+        &self,
+        kind: &dyn Kind,
+        experiment: &Experiment,
+        workshop: &Workshop,
+        named: (&str, &str),
+        common: &Common,
+    ) -> Result<Results, Failure> {
+        let bar = Bar::silent(common.quiet, named.0);
+        let show = |p: &Progress| {
+            bar.show(p.trials.0, p.trials.1, &format!("{} {}/{}", named.1, p.round.max(0), p.rounds));
+        };
         let order = Order {
-            experiment: &experiment,
+            experiment,
             is_quick: false,
             seed: self.seed,
-            workshop: &workshop,
+            workshop,
             contamination: Vec::new(),
             is_interrupted: &interrupt::is_asked,
             progress: &show,
         };
-        let results = runner::run(versions, &order).map_err(failure)?;
+        runner::run(kind, &order).map_err(failure)
+    }
+
+    fn measure(&self, versions: &Versions, program: &str, common: &Common) -> Result<Results, Failure> {
+        let experiment = Experiment::parse("bench", &self.definition(versions, program)).map_err(failure)?;
+        let optimize = |object: &Path| Ok(object.to_path_buf());
+        let workshop = Workshop { programs: Path::new("."), scratch: Path::new("."), optimize: &optimize };
+        let results = self.run_rounds(versions, &experiment, &workshop, ("bench", "round"), common)?;
         match results.unavailable.iter().next() {
             Some((version, why)) => Err(Failure::machine(format!("{version} could not be measured: {why}"))),
             None => Ok(results),

@@ -5,8 +5,6 @@ use crate::arguments::Common;
 use crate::commands::lab::experiments::FolderOption;
 use crate::failure::Failure;
 use crate::input::Input;
-use crate::interrupt;
-use crate::progress::Bar;
 use crate::scenario::{Scenario, Setting};
 use crate::timing::failure;
 use karakoram_bpf::hook::ProgramType;
@@ -16,7 +14,6 @@ use karakoram_lab::analysis::Analysis;
 use karakoram_lab::comparison::{Comparison, Finding};
 use karakoram_lab::experiment::Experiment;
 use karakoram_lab::results::Results;
-use karakoram_lab::runner::{self, Order, Progress};
 use karakoram_lab::trial::Workshop;
 use karakoram_lab::trials;
 use serde_json::{Value, json};
@@ -69,18 +66,7 @@ impl Options {
         let programs = FolderOption::default().find()?.join("../programs");
         let optimize = |object: &Path| Ok(object.to_path_buf());
         let workshop = Workshop { programs: &programs, scratch: scratch.path(), optimize: &optimize };
-        let bar = Bar::silent(common.quiet, "rates");
-        let show = |p: &Progress| bar.show(p.trials.0, p.trials.1, &format!("search {}/{}", p.round.max(0), p.rounds));
-        let order = Order {
-            experiment: &experiment,
-            is_quick: false,
-            seed: self.seed,
-            workshop: &workshop,
-            contamination: Vec::new(),
-            is_interrupted: &interrupt::is_asked,
-            progress: &show,
-        };
-        let results = runner::run(kind, &order).map_err(failure)?;
+        let results = self.run_rounds(kind, &experiment, &workshop, ("rates", "search"), common)?;
         if let Some((version, why)) = results.unavailable.iter().next() {
             return Err(Failure::machine(format!("the rate of {version} cannot be measured here: {why}")));
         }
