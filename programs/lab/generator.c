@@ -1,87 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-/* Sends frames at chosen times. Run on live frames: each run is one frame, which is sent when its time
- * has come and dropped, to be offered again, when not. Frames are meant to go out at times that do not
- * depend on what happened to earlier ones (open loop), and carry those times. When the generator itself was
- * held up, what it missed is left out and counted: a burst would only measure the generator. */
-#include "packet.h"
-
-#define GAPS 65536
-#define FLOWS 1048576
-#define LATENESS_BUCKETS 64
-
-struct config {
-	__u64 duration_ns;
-	__u64 lead_ns; /* from the first run to the first frame: the kernel's pages get warm */
-	__u64 gap; /* mean time between frames, in ns << 16; 0 is as fast as possible */
-	__u32 flow_mask; /* how many entries of `flows` are in use, less one */
-	__u32 random_gaps;
-	__u32 work;
-	__u32 most_late_ns; /* frames later than that are left out, instead of sent in a burst */
-	__u8 header[sizeof(struct frame) - sizeof(struct stamp)];
-};
-
-struct state {
-	__u64 start_ns; /* time of the first frame */
-	__u64 next; /* time of the next frame after that, in ns << 16 */
-	__u64 sent;
-	__u64 early;
-	__u64 last_ns;
-	__u64 missed; /* frames left out */
-	__u64 lateness[LATENESS_BUCKETS]; /* frames by the logarithm of ns they were late */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct config);
-} config SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct state);
-} state SEC(".maps");
-
-/* Times between frames as a share of the mean, << 16. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, GAPS);
-	__type(key, __u32);
-	__type(value, __u32);
-} gaps SEC(".maps");
-
-/* Which flow the n-th frame belongs to. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, FLOWS);
-	__type(key, __u32);
-	__type(value, __u32);
-} flows SEC(".maps");
-
-static __always_inline __u32 logarithm(__u64 n)
-{
-	__u32 result = 0;
-
-	if (n >> 32) { result += 32; n >>= 32; }
-	if (n >> 16) { result += 16; n >>= 16; }
-	if (n >> 8) { result += 8; n >>= 8; }
-	if (n >> 4) { result += 4; n >>= 4; }
-	if (n >> 2) { result += 2; n >>= 2; }
-	return result + (n >> 1);
-}
-
-static __always_inline __u64 gap_after(const struct config *config, __u64 number)
-{
-	__u32 key = number & (GAPS - 1);
-	__u32 *share;
-
-	if (!config->random_gaps)
-		return config->gap;
-	share = bpf_map_lookup_elem(&gaps, &key);
-	return share ? (config->gap >> 16) * *share + (((config->gap & 0xffff) * *share) >> 16) : config->gap;
-}
+/* Sends frames at chosen times, which they carry. Run on live frames. */
+#include "pace.h"
 
 /* The low half of the number makes the source port, the rest is added to the source address. */
 static __always_inline void set_flow(struct frame *frame, __u32 flow)
@@ -99,44 +18,25 @@ SEC("xdp")
 int generate(struct xdp_md *ctx)
 {
 	struct frame *frame = (void *)(long)ctx->data;
-	__u32 zero = 0, flow_key, *flow, bucket;
+	__u32 zero = 0, *flow;
 	struct config *settings = bpf_map_lookup_elem(&config, &zero);
 	struct state *progress = bpf_map_lookup_elem(&state, &zero);
-	__u64 now, intended, late;
+	__u64 now, intended;
 
 	if (!settings || !progress || (void *)(frame + 1) > (void *)(long)ctx->data_end)
 		return XDP_ABORTED;
 	now = bpf_ktime_get_ns();
-	if (!progress->start_ns)
-		progress->start_ns = now + settings->lead_ns;
-	if (now < progress->start_ns || now >= progress->start_ns + settings->duration_ns)
+	if (!is_due(settings, progress, now, &intended))
 		return XDP_DROP;
-	intended = settings->gap ? progress->start_ns + (progress->next >> 16) : now;
-	if (now < intended) {
-		progress->early++;
-		return XDP_DROP;
-	}
-	late = now - intended;
-	if (late > settings->most_late_ns) {
-		progress->missed += (late << 16) / settings->gap;
-		progress->next += late << 16;
-		late = 0;
-	}
-	bucket = logarithm(late);
-	if (bucket < LATENESS_BUCKETS)
-		progress->lateness[bucket]++;
 	/* The page was used before, and whoever received it may have written to it. */
 	__builtin_memcpy(frame, settings->header, sizeof(settings->header));
-	flow_key = progress->sent & settings->flow_mask;
-	flow = bpf_map_lookup_elem(&flows, &flow_key);
+	flow = next_flow(settings, progress);
 	if (flow)
 		set_flow(frame, *flow);
 	frame->stamp.intended_ns = intended;
 	frame->stamp.sequence = progress->sent;
 	frame->stamp.work = settings->work;
-	progress->next += gap_after(settings, progress->sent);
-	progress->sent++;
-	progress->last_ns = now;
+	frame_sent(settings, progress, now);
 	return XDP_TX;
 }
 

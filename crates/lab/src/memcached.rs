@@ -111,6 +111,26 @@ pub fn expected(key: &str, value: &[u8]) -> Vec<u8> {
     reply
 }
 
+/// The requests for all keys, numbered from 0.
+pub fn requests(contents: &Contents) -> Vec<Vec<u8>> {
+    let numbered = contents.entries.iter().enumerate();
+    let request = |(number, (key, _)): (usize, &(String, Vec<u8>))| {
+        let mut request = Vec::new();
+        get(number as u16, key, &mut request);
+        request
+    };
+    numbered.map(request).collect()
+}
+
+/// The whole replies to these.
+pub fn replies(contents: &Contents) -> Vec<Vec<u8>> {
+    let numbered = contents.entries.iter().enumerate();
+    let reply = |(number, (key, value)): (usize, &(String, Vec<u8>))| {
+        [(number as u16).to_be_bytes().to_vec(), expected(key, value)].concat()
+    };
+    numbered.map(reply).collect()
+}
+
 /// GETs of keys one after the other; every reply must be right to the last byte.
 pub struct Gets<'a> {
     keys: Vec<&'a str>,

@@ -20,11 +20,15 @@ pub const LONGEST: usize = 1514;
 /// A frame of so many bytes (without check sequence), with an empty stamp and a payload of zeros. The
 /// UDP checksum is 0, "not computed", so that programs may change what they like.
 pub fn frame(from: Host, to: Host, bytes: usize) -> Vec<u8> {
-    let payload = vec![0; bytes.clamp(SHORTEST, LONGEST) - HEADER_BYTES];
+    datagram(from, to, PORT, &vec![0; bytes.clamp(SHORTEST, LONGEST) - HEADER_BYTES])
+}
+
+/// A frame with this payload, to that port, without a UDP checksum.
+pub fn datagram(from: Host, to: Host, port: u16, payload: &[u8]) -> Vec<u8> {
     let builder =
-        PacketBuilder::ethernet2(from.mac, to.mac).ipv4(from.ip.octets(), to.ip.octets(), 64).udp(SOURCE_PORT, PORT);
-    let mut frame = Vec::with_capacity(bytes);
-    builder.write(&mut frame, &payload).expect("a vector takes everything, and the payload is short");
+        PacketBuilder::ethernet2(from.mac, to.mac).ipv4(from.ip.octets(), to.ip.octets(), 64).udp(SOURCE_PORT, port);
+    let mut frame = Vec::with_capacity(HEADER_BYTES + payload.len());
+    builder.write(&mut frame, payload).expect("a vector takes everything, and the payload is short");
     frame[HEADER_BYTES - 2..HEADER_BYTES].fill(0);
     frame
 }

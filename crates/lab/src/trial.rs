@@ -52,6 +52,13 @@ pub struct Request<'a> {
     pub is_interrupted: &'a dyn Fn() -> bool,
 }
 
+impl Request<'_> {
+    /// Fails when someone asked to stop.
+    pub fn check(&self) -> Result<(), LabError> {
+        if (self.is_interrupted)() { Err(LabError::Interrupted) } else { Ok(()) }
+    }
+}
+
 /// Where trials find programs, and what makes them.
 pub struct Workshop<'a> {
     /// The folder of our own packet programs (`programs/`).

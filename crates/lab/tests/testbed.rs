@@ -4,8 +4,10 @@ mod support;
 
 use karakoram_lab::generator::{LiveGenerator, Load};
 use karakoram_lab::hook::{self, Hook, Place};
+use karakoram_lab::memcached::{self, Contents, Memcached};
 use karakoram_lab::object;
 use karakoram_lab::programs::{self, Build};
+use karakoram_lab::replies::Replies;
 use karakoram_lab::testbed::{Offload, Placement};
 use std::time::Duration;
 use support::with_workshop;
@@ -110,9 +112,48 @@ fn replies_of_memcached_and_of_the_fast_path_are_right() {
     if support::testbed(Placement::Threaded).is_none() {
         return;
     }
-    for path in ["memcached", "only-parse", "fast", "tail-calls"] {
-        support::trial("keyvalue", &format!("path = '{path}'\nkeys = 10\nduration-ms = 100"), "rate");
+    let hits = "hits = { map = 'counters' }";
+    let fronts = [
+        String::new(),
+        "front = { receive = 'only_parse' }".to_string(),
+        format!("front = {{ receive = 'answer', send = 'learn', {hits} }}"),
+        format!(
+            "front = {{ receive = 'answer_by_calls', send = 'learn', calls = {{ programs = ['answer_second'] }}, {hits} }}"
+        ),
+    ];
+    for front in fronts {
+        let short = "keys = 10\nduration-ms = 100\ntry-ms = 10";
+        support::trial("keyvalue", &format!("{front}\n{short}"), "capacity");
     }
+}
+
+/// A server that answers with other values of the same length is found out.
+#[test]
+fn wrong_replies_to_requests_of_the_kernel_are_counted() {
+    let Some(bed) = support::testbed(Placement::Threaded) else { return };
+    let [stored, asked] = [300, 301].map(|keys| {
+        let mut contents = Contents::new(keys, 16, 100);
+        contents.entries.truncate(1);
+        contents
+    });
+    with_workshop(|workshop| {
+        let asking = LiveGenerator::of_requests(workshop, memcached::PORT, &memcached::requests(&asked)).unwrap();
+        let replies = Replies::load(workshop, &memcached::replies(&asked)).unwrap();
+        let _near = replies.attach(&bed).unwrap();
+        bed.pin_receiver().unwrap();
+        let mut server = Memcached::start(&bed).unwrap();
+        for (contents, is_right) in [(&asked, true), (&stored, false)] {
+            server.store(contents).unwrap();
+            replies.take().unwrap();
+            let load = Load { flows: vec![0], ..Load::new(Some(2_000.0), Duration::from_millis(100)) };
+            asking.send(&bed, &load).unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+            let counted = replies.counted().unwrap();
+            replies.pass().unwrap();
+            assert!(counted.compared > 0, "{counted:?}");
+            assert_eq!(counted.wrong, if is_right { 0 } else { counted.compared }, "{counted:?}");
+        }
+    });
 }
 
 #[test]

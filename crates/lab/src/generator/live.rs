@@ -1,5 +1,6 @@
-//! Packets made in the kernel by our own XDP program (`programs/lab/generator.c`) on live frames: open
-//! loop, every frame carries the time at which it was meant to be sent.
+//! Packets made in the kernel by our own XDP programs on live frames, in an open loop: frames that carry the
+//! time at which they were meant to be sent (`programs/lab/generator.c`), or requests to a server
+//! (`programs/lab/requests.c`).
 
 use super::clock::now_ns;
 use super::lateness::Lateness;
@@ -36,6 +37,9 @@ const MISSED: usize = 5;
 const LATENESS: usize = 6;
 /// Length of the header that the generator writes.
 const HEADER: usize = packet::HEADER_BYTES;
+/// Longest request, and how many there are at most.
+const MOST_REQUEST: usize = 80;
+const REQUESTS: usize = 4096;
 
 /// Times between frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -54,13 +58,14 @@ pub struct Load {
     pub rate: Option<f64>,
     /// Times between them.
     pub gaps: Gaps,
-    /// Bytes of a frame.
+    /// Bytes of a frame; requests have their own length.
     pub frame_bytes: usize,
     /// For how long.
     pub duration: Duration,
     /// Number that programs find in the stamp.
     pub work: u32,
-    /// Flow of the n-th frame, repeated from the start at the end; as many as a power of two.
+    /// Flow of the n-th frame (or number of its request), repeated from the start at the end; as many as a
+    /// power of two.
     pub flows: Vec<u32>,
 }
 
@@ -109,13 +114,41 @@ impl Sent {
 /// The generator, loaded.
 pub struct LiveGenerator {
     loaded: Loaded,
+    content: Content,
+}
+
+/// What frames have behind their headers.
+enum Content {
+    /// A stamp.
+    Stamp,
+    /// A request of so many bytes, to that port.
+    Request { bytes: usize, port: u16 },
 }
 
 impl LiveGenerator {
-    /// Compiles and loads it.
+    /// Compiles and loads the one whose frames carry stamps.
     pub fn load(workshop: &Workshop) -> Result<LiveGenerator, LabError> {
-        let object = programs::build(workshop, "lab/generator", Build::Original)?;
-        let generator = LiveGenerator { loaded: object::load(&object, &["generate"])? };
+        LiveGenerator::new(workshop, "lab/generator", Content::Stamp)
+    }
+
+    /// Compiles and loads the one that asks a server on that UDP port; these are the requests, all of one
+    /// length and 80 bytes long at most.
+    pub fn of_requests(workshop: &Workshop, port: u16, requests: &[Vec<u8>]) -> Result<LiveGenerator, LabError> {
+        let bytes = requests.first().map_or(0, Vec::len);
+        if requests.len() > REQUESTS || bytes > MOST_REQUEST || requests.iter().any(|r| r.len() != bytes) {
+            let what = format!("at most {REQUESTS} requests of one length of at most {MOST_REQUEST} bytes can be sent");
+            return Err(LabError::Request(what));
+        }
+        let generator = LiveGenerator::new(workshop, "lab/requests", Content::Request { bytes, port })?;
+        for (place, request) in requests.iter().enumerate() {
+            generator.write("requests", place * MOST_REQUEST, request)?;
+        }
+        Ok(generator)
+    }
+
+    fn new(workshop: &Workshop, name: &str, content: Content) -> Result<LiveGenerator, LabError> {
+        let object = programs::build(workshop, name, Build::Original)?;
+        let generator = LiveGenerator { loaded: object::load(&object, &[content.program()])?, content };
         generator.write("gaps", 0, &exponential_gaps())?;
         Ok(generator)
     }
@@ -130,14 +163,14 @@ impl LiveGenerator {
     /// Sends from the testbed's generator side, and returns when all is sent.
     pub fn send(&self, bed: &Testbed, load: &Load) -> Result<Sent, LabError> {
         self.configure(bed, load)?;
-        let frame = packet::frame(bed.generator.host, bed.tested.host, load.frame_bytes);
+        let room = self.content.room(bed, load);
         let frames = Frames {
-            frame: &frame,
+            frame: &room,
             device: bed.generator.device.index,
             repeat: u32::MAX,
             batch: if load.rate.is_some_and(|rate| rate < FAST) { BATCH_SLOW } else { BATCH_FAST },
         };
-        let program = self.loaded.program("generate");
+        let program = self.loaded.program(self.content.program());
         std::thread::scope(|scope| {
             let (tell, told) = mpsc::channel();
             let sender = scope.spawn(move || {
@@ -172,7 +205,7 @@ impl LiveGenerator {
         config.extend(
             [flows.len() as u32 - 1, random, load.work, most_late_ns(load)].iter().flat_map(|n| n.to_ne_bytes()),
         );
-        config.extend(&packet::frame(bed.generator.host, bed.tested.host, load.frame_bytes)[..HEADER]);
+        config.extend(&self.content.frame(bed, load)[..HEADER]);
         self.write("config", 0, &config)?;
         self.write("state", 0, &vec![0; self.loaded.map("state")?.def().value_size as usize])?;
         // Array elements are eight bytes apart at least.
@@ -209,6 +242,32 @@ impl LiveGenerator {
         let read = self.loaded.mapping("state")?.read(0, &mut bytes);
         read.map_err(|e| LabError::Machine(format!("could not read map state: {e}"), String::new()))?;
         Ok(bytes.chunks_exact(8).map(|b| u64::from_ne_bytes(b.try_into().expect("eight bytes"))).collect())
+    }
+}
+
+impl Content {
+    fn program(&self) -> &'static str {
+        match self {
+            Content::Stamp => "generate",
+            Content::Request { .. } => "ask",
+        }
+    }
+
+    /// A frame as it is sent.
+    fn frame(&self, bed: &Testbed, load: &Load) -> Vec<u8> {
+        let (from, to) = (bed.generator.host, bed.tested.host);
+        match self {
+            Content::Stamp => packet::frame(from, to, load.frame_bytes),
+            Content::Request { bytes, port } => packet::datagram(from, to, *port, &vec![0; *bytes]),
+        }
+    }
+
+    /// What the kernel is given to make frames of: programs that send requests cut it to their length.
+    fn room(&self, bed: &Testbed, load: &Load) -> Vec<u8> {
+        match self {
+            Content::Stamp => self.frame(bed, load),
+            Content::Request { .. } => vec![0; HEADER + MOST_REQUEST + 1],
+        }
     }
 }
 

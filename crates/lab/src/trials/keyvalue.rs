@@ -1,23 +1,35 @@
 //! `keyvalue`: memcached over UDP, alone and behind a fast path that answers in the kernel (Figure 4 of
 //! "Demystifying Performance of eBPF Network Applications", which used BMC). Every reply is compared with
 //! what it has to be, byte for byte: a fast path that answers with less than the value voids the trial.
+//!
+//! A trial is two things. A client on a socket compares every reply and says what it takes (`response`); it
+//! is soon at its own limit. How many requests are answered at most (`capacity`) is found by search, with
+//! requests that the kernel makes and replies that it counts and compares.
+
+mod capacity;
+mod front;
 
 use crate::error::LabError;
-use crate::generator::{Exchange, Exchanged, Pace, Waiting, exchange};
-use crate::hook::{self, Hook, Place};
-use crate::memcached::{Contents, Gets, MOST_VALUE, Memcached, PORT};
-use crate::object::{self, Loaded};
+use crate::generator::{Exchange, Exchanged, LiveGenerator, Pace, Waiting, exchange};
+use crate::memcached::{self, Contents, Gets, MOST_VALUE, Memcached, PORT};
 use crate::packet::SOURCE_PORT;
 use crate::programs::{self, Build};
-use crate::sink::Sink;
+use crate::replies::{Counted, Replies};
+use crate::search::Found;
 use crate::testbed::{Placed, Placement, Role, Testbed, WORK_PRIORITY, connected_udp};
-use crate::trial::{Kind, Outcome, Parameters, Request, Samples, Trial, Workshop};
+use crate::trial::{Curve, Kind, Outcome, Parameters, Request, Samples, Statistic, Trial, Workshop};
 use crate::trials::echo::fault;
-use karakoram_kernel::attach::{self, Attachment, Direction};
+use capacity::Capacity;
+use front::{Front, InPlace};
 use serde::Deserialize;
-use std::net::SocketAddrV4;
+use std::net::{SocketAddrV4, UdpSocket};
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// Share of the requests that a program that answers must have answered.
+const HITS: f64 = 0.999;
+/// Time to teach it.
+const TEACH_MS: u64 = 20;
 
 /// The kind.
 pub struct KeyValue;
@@ -25,7 +37,8 @@ pub struct KeyValue;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Plan {
-    path: Path,
+    /// What stands before memcached; nothing, if left out.
+    front: Option<Front>,
     #[serde(default)]
     build: Build,
     #[serde(default = "threaded")]
@@ -36,28 +49,16 @@ struct Plan {
     key_bytes: usize,
     #[serde(default = "value_bytes")]
     value_bytes: usize,
-    /// Requests under way, in a closed loop.
+    /// Requests of the client under way, in a closed loop.
     #[serde(default = "outstanding")]
     outstanding: usize,
-    /// Requests per second, in an open loop.
+    /// Requests per second of the client, in an open loop.
     rate: Option<f64>,
     #[serde(default = "duration")]
     duration_ms: u64,
-}
-
-/// Who answers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Path {
-    /// memcached, nothing else.
-    Memcached,
-    /// memcached, after a program has parsed the request in vain: what the fast path costs those it
-    /// does not serve.
-    OnlyParse,
-    /// The fast path, in one program.
-    Fast,
-    /// The fast path, in two programs with a tail call between.
-    TailCalls,
+    /// How long each rate is tried in the search for the highest one; 0 is no search.
+    #[serde(default = "try_ms")]
+    try_ms: u64,
 }
 
 fn threaded() -> Placement {
@@ -78,23 +79,8 @@ fn outstanding() -> usize {
 fn duration() -> u64 {
     500
 }
-
-/// Share of the requests that the fast path must have answered.
-const HITS: f64 = 0.999;
-
-impl Path {
-    fn programs(self) -> &'static [&'static str] {
-        match self {
-            Path::Memcached => &[],
-            Path::OnlyParse => &["only_parse"],
-            Path::Fast => &["answer", "learn"],
-            Path::TailCalls => &["answer_by_calls", "answer_second", "learn"],
-        }
-    }
-
-    fn answers(self) -> bool {
-        matches!(self, Path::Fast | Path::TailCalls)
-    }
+fn try_ms() -> u64 {
+    100
 }
 
 impl Kind for KeyValue {
@@ -112,75 +98,97 @@ impl Kind for KeyValue {
         if plan.value_bytes > MOST_VALUE || plan.key_bytes > 63 || plan.keys == 0 {
             return Err(LabError::Request("`keyvalue` takes values of 1300 bytes and keys of 63 at most".into()));
         }
-        let object = programs::build(workshop, "lab/keyvalue", plan.build)?;
         let contents = Contents::new(plan.keys, plan.key_bytes, plan.value_bytes);
-        Ok(Box::new(Prepared { plan, object, contents, sink: Sink::load(workshop)? }))
+        let built = plan.front.as_ref().map(|front| programs::build(workshop, &front.program, plan.build));
+        let asking = LiveGenerator::of_requests(workshop, PORT, &memcached::requests(&contents))?;
+        let replies = Replies::load(workshop, &memcached::replies(&contents))?;
+        Ok(Box::new(Prepared { object: built.transpose()?, plan, contents, asking, replies }))
     }
 }
 
 struct Prepared {
     plan: Plan,
-    object: PathBuf,
+    object: Option<PathBuf>,
     contents: Contents,
-    sink: Sink,
-}
-
-/// Programs in place.
-struct InPlace<'a> {
-    loaded: Option<Loaded>,
-    _answer: hook::Attached<'a>,
-    _learn: Option<Attachment>,
+    asking: LiveGenerator,
+    replies: Replies,
 }
 
 impl Trial for Prepared {
     fn run(&mut self, request: &Request) -> Result<Outcome, LabError> {
-        if (request.is_interrupted)() {
-            return Err(LabError::Interrupted);
-        }
         let bed = Testbed::build(self.plan.placement)?;
-        let _near = self.sink.attach_open(&bed)?;
+        let _near = self.replies.attach(&bed)?;
         let mut memcached = Memcached::start(&bed)?;
-        let in_place = self.attach(&bed)?;
+        let in_place = match (&self.plan.front, &self.object) {
+            (Some(front), Some(object)) => front.attach(object, &bed)?,
+            _ => InPlace::nothing(&bed)?,
+        };
         memcached.store(&self.contents)?;
         let from = SocketAddrV4::new(bed.generator.host.ip, SOURCE_PORT);
         let to = SocketAddrV4::new(bed.tested.host.ip, PORT);
         let client = connected_udp(&bed.generator.namespace, from, to)?;
-        // Whatever the fast path has to learn it learns here, one request at a time.
-        let teach = self.exchange(&bed, &client, Pace::Closed { outstanding: 1, think: Duration::ZERO }, 20, 0)?;
-        let before = hits(&in_place)?;
-        let pace = match self.plan.rate {
-            Some(rate) => Pace::Open { rate, poisson: true },
-            None => Pace::Closed { outstanding: self.plan.outstanding, think: Duration::ZERO },
-        };
-        let exchanged = self.exchange(&bed, &client, pace, self.plan.duration_ms, request.seed)?;
-        let answered = hits(&in_place)? - before;
-        Ok(self.report(&bed, fault(&teach), exchanged, answered))
+        self.teach(&client, &bed)?;
+        let mut outcome = self.ask_by_socket(&bed, &client, &in_place, request)?;
+        if self.plan.try_ms > 0 && outcome.void.is_none() {
+            self.ask_in_kernel(&bed, &in_place, request, &mut outcome)?;
+        }
+        outcome.notes.insert("placement".into(), bed.placement.describe());
+        Ok(outcome)
     }
 }
 
 impl Prepared {
-    fn attach<'a>(&self, bed: &'a Testbed) -> Result<InPlace<'a>, LabError> {
-        let names = self.plan.path.programs();
-        let Some(first) = names.first() else {
-            let attached = hook::attach(bed, Hook::Socket, None, Place::default())?;
-            bed.pin_receiver()?;
-            return Ok(InPlace { loaded: None, _answer: attached, _learn: None });
+    /// Whatever the fast path has to learn it learns here, one request at a time.
+    fn teach(&self, client: &UdpSocket, bed: &Testbed) -> Result<(), LabError> {
+        const ROUNDS: u64 = 2;
+        const REQUEST_US: u64 = 200;
+        let duration_ms = TEACH_MS.max(self.plan.keys as u64 * ROUNDS * REQUEST_US / 1000);
+        self.exchange(bed, client, Pace::Closed { outstanding: 1, think: Duration::ZERO }, duration_ms, 0).map(drop)
+    }
+
+    fn ask_by_socket(
+        &self,
+        bed: &Testbed,
+        client: &UdpSocket,
+        in_place: &InPlace,
+        request: &Request,
+    ) -> Result<Outcome, LabError> {
+        let before = in_place.hits()?;
+        let pace = match self.plan.rate {
+            Some(rate) => Pace::Open { rate, poisson: true },
+            None => Pace::Closed { outstanding: self.plan.outstanding, think: Duration::ZERO },
         };
-        let loaded = object::load(&self.object, names)?;
-        if self.plan.path == Path::TailCalls {
-            let second = loaded.program("answer_second");
-            let put = loaded.map("programs")?.update_fd(&0u32.to_ne_bytes(), std::os::fd::AsFd::as_fd(second));
-            put.map_err(|e| LabError::Machine(e.to_string(), String::new()))?;
-        }
-        let answer = hook::attach(bed, Hook::Xdp, Some(loaded.program(first)), Place::default())?;
-        let learn = names.contains(&"learn").then(|| loaded.program("learn"));
-        let device = bed.tested.device.index;
-        let learn = learn
-            .map(|program| bed.tested.namespace.run(|| attach::tcx(program, device, Direction::Egress)))
-            .transpose()?
-            .transpose()
-            .map_err(|e| LabError::Machine(e.to_string(), "tcx needs Linux 6.6 or later".into()))?;
-        Ok(InPlace { loaded: Some(loaded), _answer: answer, _learn: learn })
+        let exchanged = self.exchange(bed, client, pace, self.plan.duration_ms, request.seed)?;
+        let mut outcome = Outcome { void: fault(&exchanged), ..Outcome::default() };
+        note_hits(&mut outcome, "client", before, in_place.hits()?, exchanged.sent);
+        outcome.notes.insert("requests of the client, all compared".into(), exchanged.sent.to_string());
+        outcome.notes.insert("lateness".into(), exchanged.lateness.to_string());
+        outcome.samples.push(Samples::one("rate", "requests/s", exchanged.rate));
+        outcome.samples.push(Samples::many("response", "ns", exchanged.response));
+        Ok(outcome)
+    }
+
+    fn ask_in_kernel(
+        &self,
+        bed: &Testbed,
+        in_place: &InPlace,
+        request: &Request,
+        outcome: &mut Outcome,
+    ) -> Result<(), LabError> {
+        let capacity = Capacity {
+            bed,
+            asking: &self.asking,
+            replies: &self.replies,
+            order: (0..self.plan.keys.next_power_of_two()).map(|n| (n % self.plan.keys) as u32).collect(),
+            duration: Duration::from_millis(self.plan.try_ms),
+            request,
+        };
+        let start = outcome.named("rate").and_then(|s| s.reduce(Statistic::Mean)).unwrap_or_default();
+        let before = in_place.hits()?;
+        let (found, counted) = capacity.find(start)?;
+        note_hits(outcome, "kernel's requests", before, in_place.hits()?, counted.right);
+        report_capacity(outcome, found, counted);
+        Ok(())
     }
 
     fn exchange(
@@ -202,30 +210,37 @@ impl Prepared {
             client.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
+}
 
-    fn report(&self, bed: &Testbed, taught: Option<String>, exchanged: Exchanged, answered: u64) -> Outcome {
-        let mut outcome = Outcome { void: taught.or(fault(&exchanged)), ..Outcome::default() };
-        let share = answered as f64 / exchanged.sent.max(1) as f64;
-        if self.plan.path.answers() {
-            outcome.notes.insert("answered by the fast path".into(), format!("{:.2} %", share * 100.0));
-            if share < HITS && outcome.void.is_none() {
-                outcome.void = Some(format!("the fast path answered only {:.2} %", share * 100.0));
-            }
-        }
-        outcome.notes.insert("placement".into(), bed.placement.describe());
-        outcome.notes.insert("requests".into(), exchanged.sent.to_string());
-        outcome.notes.insert("lateness".into(), exchanged.lateness.to_string());
-        outcome.samples.push(Samples::one("rate", "requests/s", exchanged.rate));
-        outcome.samples.push(Samples::many("response", "ns", exchanged.response));
-        outcome
+/// Voids a trial in which the programs answered less than they should have.
+fn note_hits(outcome: &mut Outcome, whose: &str, before: Option<u64>, after: Option<u64>, all: u64) {
+    let (Some(before), Some(after)) = (before, after) else { return };
+    let share = (after - before) as f64 / all.max(1) as f64;
+    outcome.notes.insert(format!("answered by the program, {whose}"), format!("{:.2} %", share.min(1.0) * 100.0));
+    if share < HITS {
+        outcome.void.get_or_insert(format!("the program answered only {:.2} % of the {whose}", share * 100.0));
     }
 }
 
-/// Requests that the fast path has answered: the first number of its counters.
-fn hits(in_place: &InPlace) -> Result<u64, LabError> {
-    let Some(loaded) = &in_place.loaded else { return Ok(0) };
-    let mut number = [0; 8];
-    let read = loaded.mapping("counters")?.read(0, &mut number);
-    read.map_err(|e| LabError::Machine(format!("could not read the counters: {e}"), String::new()))?;
-    Ok(u64::from_ne_bytes(number))
+fn report_capacity(outcome: &mut Outcome, found: Option<Found>, counted: Counted) {
+    let compared = format!("{}, {} of them compared byte for byte", counted.right, counted.compared);
+    outcome.notes.insert("right replies to the kernel's requests".into(), compared);
+    if counted.wrong > 0 {
+        outcome.void.get_or_insert(format!("{} wrong replies", counted.wrong));
+    }
+    let Some(found) = found else {
+        outcome.void.get_or_insert("requests were lost at every rate".into());
+        return;
+    };
+    if found.is_generator_bound {
+        outcome.notes.insert("limit".into(), "the generator's: the rate is a lower bound".into());
+    }
+    outcome.samples.push(Samples::one("capacity", "requests/s", found.rate));
+    let points = found.tries.iter().map(|t| (t.offered, t.received)).collect();
+    outcome.curves.push(Curve {
+        name: "answered over asked".into(),
+        x: "asked (requests/s)".into(),
+        y: "answered (requests/s)".into(),
+        points,
+    });
 }
