@@ -7,10 +7,10 @@ use core::alloc::{GlobalAlloc, Layout};
 const NEXT: usize = 0x18;
 const END: usize = 1 << 20;
 
-struct RunHeap;
+pub(crate) struct RunHeap;
 
 #[global_allocator]
-static HEAP: RunHeap = RunHeap;
+pub(crate) static HEAP: RunHeap = RunHeap;
 
 fn next() -> *mut u64 {
     (crate::host::control() + NEXT) as *mut u64

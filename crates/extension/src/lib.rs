@@ -34,6 +34,7 @@
 
 extern crate self as karakoram_extension;
 
+mod buffer;
 pub mod header;
 #[cfg(target_arch = "wasm32")]
 mod heap;
@@ -45,11 +46,12 @@ mod shared;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
 
+pub use buffer::Buffer;
 pub use header::{Be16, Be32, Ethernet, Icmp, Ipv4, Ipv6, Tcp, Udp};
 pub use hook::{Tc, TcVerdict, Xdp, XdpVerdict};
 pub use karakoram_extension_macros::{Plain, Shared, tc, xdp};
 pub use packet::Packet;
-pub use plain::Plain;
+pub use plain::{Plain, view, view_mut};
 pub use shared::{Counter, Mutex, MutexGuard, PerCpu, Shared};
 
 /// Nanoseconds since the machine started.

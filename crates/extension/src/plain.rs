@@ -35,3 +35,24 @@ unsafe impl Plain for () {}
 
 // SAFETY: an array of values without padding has none, and its elements may be anything.
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
+
+/// Bytes as a value, if there are enough. Only for values that may be at any address, such as headers.
+///
+/// ```compile_fail
+/// // Numbers of 32 bits are not at odd addresses.
+/// karakoram_extension::view::<u32>(&[0; 8]);
+/// ```
+#[inline(always)]
+pub fn view<T: Plain>(bytes: &[u8]) -> Option<&T> {
+    const { assert!(align_of::<T>() == 1, "its fields must be bytes") };
+    // SAFETY: there are enough bytes, any of them make a value, and its alignment is that of bytes.
+    bytes.get(..size_of::<T>()).map(|bytes| unsafe { &*bytes.as_ptr().cast() })
+}
+
+/// Bytes as a value that can be changed, if there are enough.
+#[inline(always)]
+pub fn view_mut<T: Plain>(bytes: &mut [u8]) -> Option<&mut T> {
+    const { assert!(align_of::<T>() == 1, "its fields must be bytes") };
+    // SAFETY: as for `view`; whatever is written to it leaves bytes.
+    bytes.get_mut(..size_of::<T>()).map(|bytes| unsafe { &mut *bytes.as_mut_ptr().cast() })
+}

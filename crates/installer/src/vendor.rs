@@ -11,6 +11,7 @@ macro_rules! files {
 const FILES: &[(&str, &str)] = files![
     "extension/Cargo.toml",
     "extension/src/lib.rs",
+    "extension/src/buffer.rs",
     "extension/src/header.rs",
     "extension/src/heap.rs",
     "extension/src/hook.rs",

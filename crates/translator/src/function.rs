@@ -160,13 +160,14 @@ impl<'a> Emitter<'a> {
     /// Locals as variables, or where a frame in the arena starts.
     fn make_locals(&mut self, types: &[Ty], frame: Option<&str>) {
         self.locals.clear();
+        // One pointer for all of them: each further one would be kept in the frame that has no room.
+        let base = frame.map(|start| {
+            let start = self.text.value(format!("zext i32 {start} to i64"));
+            self.arena_pointer(&start)
+        });
         for (i, ty) in types.iter().enumerate() {
-            let place = match frame {
-                Some(start) => {
-                    let at = self.text.value(format!("add i32 {start}, {}", 8 * i));
-                    let at = self.text.value(format!("zext i32 {at} to i64"));
-                    self.arena_pointer(&at)
-                }
+            let place = match &base {
+                Some(base) => self.text.value(format!("getelementptr i8, ptr {base}, i64 {}", 8 * i)),
                 None => self.text.variable(ty.name()),
             };
             self.locals.push((*ty, place));
