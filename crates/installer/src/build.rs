@@ -21,7 +21,7 @@ const STACK_ARGUMENT: &str = "-zstack-size=65536";
 const ATOMICS: &str = "-Ctarget-feature=+atomics";
 
 /// Functions whose locals are moved to the arena at most.
-const MOST_MOVED: usize = 6;
+const MOST_MOVED: usize = 16;
 
 /// How to build.
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ const HEADER: &str = "\
 # What the verifier has to do with each program of the corpus
 
 Instructions that Linux 6.18's verifier processes, and bytes of machine code, with the LLVM of Rust 1.95.
-Refused programs are bugs of the translator that are known.
+Refused programs are bugs of the translator.
 
 | program | verified instructions | JITed bytes |
 |---|---:|---:|

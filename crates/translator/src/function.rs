@@ -13,6 +13,8 @@ use wasmparser::{BlockType, Operator as O};
 mod machine;
 mod memory;
 
+pub(crate) use machine::size_mark;
+
 /// Registers for arguments, of which the stack pointer and the context take theirs.
 const ARGUMENT_REGISTERS: usize = 5;
 
@@ -32,7 +34,7 @@ struct Control {
     height: usize,
 }
 
-/// Writes one function, or the functions of one machine.
+/// Writes one function, or a machine.
 pub(crate) struct Emitter<'a> {
     pub module: &'a Module<'a>,
     pub plan: &'a Plan,
@@ -45,6 +47,8 @@ pub(crate) struct Emitter<'a> {
     pub place: usize,
     number: u32,
     locals: Vec<(Ty, String)>,
+    /// Where the locals are when they are in the arena.
+    frame: Option<String>,
     stack_pointer: String,
     operands: Vec<(Ty, String)>,
     controls: Vec<Control>,
@@ -87,6 +91,7 @@ impl<'a> Emitter<'a> {
             place,
             number: 0,
             locals: Vec::new(),
+            frame: None,
             stack_pointer: String::new(),
             operands: Vec::new(),
             controls: Vec::new(),
@@ -119,10 +124,20 @@ impl<'a> Emitter<'a> {
         let count = function.signature.params.len();
         let in_registers = if is_inline { count } else { count.min(ARGUMENT_REGISTERS - params.len()) };
         params.extend((0..in_registers).map(|i| format!("i64 %a{i}")));
+        if !is_inline {
+            self.keep(&params);
+        }
         self.prologue(number, function, in_registers);
         self.body(function)?;
         let head = Head { name: instance_name(self.plan, number, self.hook), params };
         Ok((head, self.text.finish()))
+    }
+
+    /// Uses all parameters: what the optimizer finds unused it no longer passes, and the verifier wants
+    /// every argument of a function.
+    pub(super) fn keep(&mut self, params: &[String]) {
+        let constraints = vec!["r"; params.len()].join(",");
+        self.text.line(format!("call void asm sideeffect \"\", \"{constraints}\"({})", params.join(", ")));
     }
 
     /// Fetches the arguments and makes the locals.
@@ -157,47 +172,43 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Locals as variables, or where a frame in the arena starts.
+    /// Locals as variables, or as offsets from where a frame in the arena starts: a pointer to each would
+    /// take as much of the frame as the locals do.
     fn make_locals(&mut self, types: &[Ty], frame: Option<&str>) {
-        self.locals.clear();
-        // One pointer for all of them: each further one would be kept in the frame that has no room.
-        let base = frame.map(|start| {
-            let start = self.text.value(format!("zext i32 {start} to i64"));
-            self.arena_pointer(&start)
+        self.frame = frame.map(|start| {
+            let at = self.widen(Ty::I32, start);
+            self.arena_pointer(&at)
         });
-        for (i, ty) in types.iter().enumerate() {
-            let place = match &base {
-                Some(base) => self.text.value(format!("getelementptr i8, ptr {base}, i64 {}", 8 * i)),
-                None => self.text.variable(ty.name()),
-            };
+        self.locals.clear();
+        for ty in types {
+            let place = if frame.is_some() { String::new() } else { self.text.variable(ty.name()) };
             self.locals.push((*ty, place));
         }
     }
 
-    fn is_in_arena(&self) -> bool {
-        self.machine.is_none() && self.options.in_arena.contains(&self.number)
+    /// Where a local is, and how it is accessed: in the arena so that the optimizer does not bring it back
+    /// to where there is no room for it.
+    fn local(&mut self, index: usize) -> (Ty, String, &'static str) {
+        let (ty, place) = self.locals[index].clone();
+        if self.machine.is_some() {
+            return (ty, self.local_in_record(index), "");
+        }
+        match self.frame.clone() {
+            Some(frame) => {
+                (ty, self.text.value(format!("getelementptr i8, ptr {frame}, i64 {}", 8 * index)), " volatile")
+            }
+            None => (ty, place, ""),
+        }
     }
 
     fn set_local(&mut self, index: usize, value: &str) {
-        if self.machine.is_some() {
-            let (ty, place) = (self.locals[index].0, self.local_in_record(index));
-            self.text.line(format!("store {} {value}, ptr {place}, align 8", ty.name()));
-            return;
-        }
-        let (ty, place) = &self.locals[index];
-        // In the arena to keep it out of registers: the optimizer must not undo that.
-        let how = if self.is_in_arena() { "store volatile" } else { "store" };
-        self.text.line(format!("{how} {} {value}, ptr {place}", ty.name()));
+        let (ty, place, how) = self.local(index);
+        self.text.line(format!("store{how} {} {value}, ptr {place}", ty.name()));
     }
 
     fn get_local(&mut self, index: usize) -> (Ty, String) {
-        if self.machine.is_some() {
-            let (ty, place) = (self.locals[index].0, self.local_in_record(index));
-            return (ty, self.text.value(format!("load {}, ptr {place}, align 8", ty.name())));
-        }
-        let (ty, place) = self.locals[index].clone();
-        let how = if self.is_in_arena() { "load volatile" } else { "load" };
-        (ty, self.text.value(format!("{how} {}, ptr {place}", ty.name())))
+        let (ty, place, how) = self.local(index);
+        (ty, self.text.value(format!("load{how} {}, ptr {place}", ty.name())))
     }
 
     /// A value of 64 bits as one of that type.

@@ -2,8 +2,8 @@
 //!
 //! A BPF program has at most eight frames, of 512 bytes together, and no recursion. So small functions
 //! are inlined, others are BPF functions, verified once each; functions that call themselves in any
-//! way, and those from which too deep a chain of calls starts, become states of a *machine*: one BPF
-//! function that keeps their activation records in the arena.
+//! way, and those from which too deep a chain of calls starts, are run by a *machine*, which keeps their
+//! activation records in the arena.
 
 use crate::Options;
 use crate::error::{TranslateError, unsupported};
@@ -13,8 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use wasmparser::Operator;
 
 /// Longest chain of BPF functions below a machine or a program: eight frames, less the program's own,
-/// a machine's and one of the runtime.
-const MOST_FRAMES: usize = 5;
+/// those of a machine and one of the runtime.
+const MOST_FRAMES: usize = 7 - MACHINE_FRAMES - 1;
+/// A machine and the member that it calls.
+const MACHINE_FRAMES: usize = 2;
 
 /// What a program is attached to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -46,7 +48,7 @@ pub enum Form {
     Inline,
     /// As a BPF function.
     Native,
-    /// As states of a machine, by number.
+    /// By a machine, of that number.
     Machine(usize),
 }
 
@@ -230,6 +232,8 @@ fn assign_forms(module: &Module, calls: &Calls, options: &Options, plan: &mut Pl
         let own = if may_inline && size <= most {
             plan.forms.insert(first, Form::Inline);
             0
+        } else if recursive {
+            MACHINE_FRAMES
         } else {
             1
         };

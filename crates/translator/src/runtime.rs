@@ -7,12 +7,13 @@ mod support;
 
 use crate::debug::{Debug, Param};
 use crate::error::TranslateError;
-use crate::function::Emitter;
+use crate::function::{self, Emitter};
 use crate::graph::{Entry, Form, Hook, Plan};
 use crate::layout::{self, control};
 use crate::manifest::{Exported, IMAGE_SECTION, Manifest, Program, SECTION, Site};
 use crate::module::Module;
 use crate::{Options, Translation};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Version of the layout and the manifest.
@@ -30,11 +31,21 @@ struct Assembler<'a> {
     out: String,
     debug: Debug,
     sites: Vec<Site>,
+    /// Bytes of the records of members of machines.
+    records: BTreeMap<u32, usize>,
 }
 
 /// Puts a module together.
 pub(crate) fn assemble(module: &Module, plan: &Plan, options: &Options) -> Result<Translation, TranslateError> {
-    let mut assembler = Assembler { module, plan, options, out: String::new(), debug: Debug::new(), sites: Vec::new() };
+    let mut assembler = Assembler {
+        module,
+        plan,
+        options,
+        out: String::new(),
+        debug: Debug::new(),
+        sites: Vec::new(),
+        records: BTreeMap::new(),
+    };
     assembler.functions()?;
     for machine in 0..plan.machines.len() {
         assembler.machine(machine)?;
@@ -42,6 +53,7 @@ pub(crate) fn assemble(module: &Module, plan: &Plan, options: &Options) -> Resul
     for (number, entry) in plan.entries.iter().enumerate() {
         assembler.program(number, entry);
     }
+    assembler.place_records();
     assembler.runtime();
     Ok(assembler.finish())
 }
@@ -79,9 +91,25 @@ impl Assembler<'_> {
             false => vec![None],
         };
         for hook in hooks {
+            for member in &self.plan.machines[machine] {
+                let mut bytes = 0;
+                self.emit(hook, false, |emitter| {
+                    let (head, text, size) = emitter.member(machine, *member)?;
+                    bytes = size;
+                    Ok((head, text))
+                })?;
+                self.records.insert(*member, bytes);
+            }
             self.emit(hook, false, |emitter| emitter.machine(machine))?;
         }
         Ok(())
+    }
+
+    /// Puts sizes of records where they are wanted, now that all are known.
+    fn place_records(&mut self) {
+        for (number, bytes) in &self.records {
+            self.out = self.out.replace(&function::size_mark(*number), &bytes.to_string());
+        }
     }
 
     fn emit(

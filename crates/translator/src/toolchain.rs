@@ -10,6 +10,9 @@ use std::process::{Command, Stdio};
 /// and arm64 access memory at any address.
 const TARGET: [&str; 3] = ["-march=bpfel", "-mcpu=v4", "-mattr=+allows-misaligned-mem-access"];
 
+/// BPF has no vectors: what is made of them is only taken apart again.
+const OPTIMIZATIONS: [&str; 7] = ["-O2", "-vectorize-slp=false", "-vectorize-loops=false", "-S", "-o", "-", "-"];
+
 /// Where `opt` and `llc` are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toolchain {
@@ -36,7 +39,7 @@ impl Toolchain {
 
     /// An object from LLVM's text form.
     pub fn compile(&self, ir: &str, how: Launder) -> Result<Vec<u8>, TranslateError> {
-        let optimized = self.run("opt", &["-O2", "-S", "-o", "-", "-"], ir.as_bytes())?;
+        let optimized = self.run("opt", &OPTIMIZATIONS, ir.as_bytes())?;
         let optimized = String::from_utf8(optimized).map_err(|_| failed("opt", "wrote something that is no text"))?;
         let mut arguments = TARGET.to_vec();
         arguments.extend(["-filetype=obj", "-o", "-", "-"]);
