@@ -78,11 +78,11 @@ impl Emitter<'_> {
         let on = self.may_machine_go_on(number, &member);
         self.text.label(&on);
         let members = self.plan.machines[number].clone();
-        let cases: Vec<String> = members.iter().map(|m| format!("i32 {m}, label %call{m}")).collect();
+        let cases: Vec<String> = members.iter().map(|m| format!("i32 {m}, label %member{m}")).collect();
         self.text.line(format!("switch i32 {member}, label %nobody [{}]", cases.join(" ")));
         let context = if self.plan.machine_needs_context(number) { "ptr %ctx, " } else { "" };
         for member in &members {
-            self.text.label(&format!("call{member}"));
+            self.text.label(&format!("member{member}"));
             let (name, place) = (self.member_name(number, *member), self.place);
             let next = self.text.value(format!("call i64 {name}({context}i64 {current}), !dbg !{place}"));
             self.text.line(format!("store i64 {next}, ptr {record}"));
@@ -109,14 +109,14 @@ impl Emitter<'_> {
         self.text.label(&late);
         let members = self.plan.machines[number].clone();
         let site = self.text.variable("i64");
-        let cases: Vec<String> = members.iter().map(|m| format!("i32 {m}, label %late{m}")).collect();
+        let cases: Vec<String> = members.iter().map(|m| format!("i32 {m}, label %overdue{m}")).collect();
         self.text.line(format!("switch i32 {member}, label %nobody [{}]", cases.join(" ")));
         let end = self.text.block("end");
         for member in members {
             self.number = member;
             let code = &self.module.function(member).expect("a function with a body").code;
             let n = self.site(Fault::Timeout, code.first().map_or(0, |(at, _)| *at));
-            self.text.label(&format!("late{member}"));
+            self.text.label(&format!("overdue{member}"));
             self.text.line(format!("store i64 {n}, ptr {site}"));
             self.text.line(format!("br label %{end}"));
         }
