@@ -21,12 +21,11 @@ int generate(struct xdp_md *ctx)
 	__u32 zero = 0, *flow;
 	struct config *settings = bpf_map_lookup_elem(&config, &zero);
 	struct state *progress = bpf_map_lookup_elem(&state, &zero);
-	__u64 now, intended;
+	__u64 intended;
 
 	if (!settings || !progress || (void *)(frame + 1) > (void *)(long)ctx->data_end)
 		return XDP_ABORTED;
-	now = bpf_ktime_get_ns();
-	if (!is_due(settings, progress, now, &intended))
+	if (!is_due(settings, progress, &intended))
 		return XDP_DROP;
 	/* The page was used before, and whoever received it may have written to it. */
 	__builtin_memcpy(frame, settings->header, sizeof(settings->header));
@@ -36,7 +35,7 @@ int generate(struct xdp_md *ctx)
 	frame->stamp.intended_ns = intended;
 	frame->stamp.sequence = progress->sent;
 	frame->stamp.work = settings->work;
-	frame_sent(settings, progress, now);
+	frame_sent(settings, progress);
 	return XDP_TX;
 }
 

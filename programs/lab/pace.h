@@ -84,10 +84,15 @@ static __always_inline __u64 gap_after(const struct config *config, __u64 number
 	return share ? (config->gap >> 16) * *share + (((config->gap & 0xffff) * *share) >> 16) : config->gap;
 }
 
+/* What to wait for in the program: offering a frame again costs more than that. */
+#define SHORT_WAIT_NS 300
+#define MOST_READINGS 16
+
 /* Whether a frame is to be sent now, and when it should have been. `progress->sent` is its number until
  * `frame_sent`. */
-static __always_inline int is_due(const struct config *settings, struct state *progress, __u64 now, __u64 *intended)
+static __always_inline int is_due(const struct config *settings, struct state *progress, __u64 *intended)
 {
+	__u64 now = bpf_ktime_get_ns();
 	__u64 late;
 	__u32 bucket;
 
@@ -96,6 +101,8 @@ static __always_inline int is_due(const struct config *settings, struct state *p
 	if (now < progress->start_ns || now >= progress->start_ns + settings->duration_ns)
 		return 0;
 	*intended = settings->gap ? progress->start_ns + (progress->next >> 16) : now;
+	for (int i = 0; i < MOST_READINGS && now < *intended && now + SHORT_WAIT_NS >= *intended; i++)
+		now = bpf_ktime_get_ns();
 	if (now < *intended) {
 		progress->early++;
 		return 0;
@@ -109,14 +116,14 @@ static __always_inline int is_due(const struct config *settings, struct state *p
 	bucket = logarithm(late);
 	if (bucket < LATENESS_BUCKETS)
 		progress->lateness[bucket]++;
+	progress->last_ns = now;
 	return 1;
 }
 
-static __always_inline void frame_sent(const struct config *settings, struct state *progress, __u64 now)
+static __always_inline void frame_sent(const struct config *settings, struct state *progress)
 {
 	progress->next += gap_after(settings, progress->sent);
 	progress->sent++;
-	progress->last_ns = now;
 }
 
 /* The flow of the next frame. */

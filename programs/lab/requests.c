@@ -34,12 +34,11 @@ int ask(struct xdp_md *ctx)
 	struct config *settings = bpf_map_lookup_elem(&config, &zero);
 	struct state *progress = bpf_map_lookup_elem(&state, &zero);
 	struct text *text;
-	__u64 now, intended;
+	__u64 intended;
 
 	if (!settings || !progress || (void *)(room + 1) > (void *)(long)ctx->data_end)
 		return XDP_ABORTED;
-	now = bpf_ktime_get_ns();
-	if (!is_due(settings, progress, now, &intended))
+	if (!is_due(settings, progress, &intended))
 		return XDP_DROP;
 	number = next_flow(settings, progress);
 	if (number)
@@ -51,7 +50,7 @@ int ask(struct xdp_md *ctx)
 	__builtin_memcpy(room->text, text->bytes, MOST_REQUEST);
 	if (bpf_xdp_adjust_tail(ctx, (int)bpf_ntohs(frame->ip.tot_len) + ETH_HLEN - (int)sizeof(*room)))
 		return XDP_ABORTED;
-	frame_sent(settings, progress, now);
+	frame_sent(settings, progress);
 	return XDP_TX;
 }
 

@@ -22,6 +22,9 @@ fn main() {
             let at = |share| samples.reduce(Statistic::Quantile(share)).unwrap_or(f64::NAN);
             println!("{}: {:.1} {} (n {}, p99 {:.1})", samples.name, at(0.5), samples.unit, samples.count(), at(0.99));
         }
+        for curve in &outcome.curves {
+            println!("{}: {:?}", curve.name, curve.points);
+        }
         println!("void {:?}, {:?}", outcome.void, outcome.notes);
     }
 }

@@ -54,11 +54,11 @@ pub struct Place<'a> {
 
 /// A program in place, until dropped.
 #[must_use = "it is taken away when this is dropped"]
-pub enum Attached<'a> {
+pub enum Attached {
     /// On a device.
     Device(Attachment),
     /// On a queueing discipline.
-    Discipline(Filter<'a>),
+    Discipline(Filter),
     /// On a socket, for as long as that lives.
     Socket,
     /// On the socket in this map.
@@ -69,12 +69,7 @@ pub enum Attached<'a> {
 
 /// Puts a program at a hook of the testbed's tested side; of the socket nothing is needed. Afterwards the
 /// receiving thread is where it belongs.
-pub fn attach<'a>(
-    bed: &'a Testbed,
-    hook: Hook,
-    program: Option<&LoadedProgram>,
-    place: Place,
-) -> Result<Attached<'a>, LabError> {
+pub fn attach(bed: &Testbed, hook: Hook, program: Option<&LoadedProgram>, place: Place) -> Result<Attached, LabError> {
     let Some(program) = program else { return Ok(Attached::Nothing) };
     let device = bed.tested.device.index;
     let on_device = |attach: &(dyn Fn() -> Result<Attachment, KernelError> + Sync)| {

@@ -4,7 +4,7 @@
 use crate::error::LabError;
 use crate::experiment::Experiment;
 use crate::files::replace;
-use crate::trial::{Curve, Samples};
+use crate::trial::{Curve, Samples, SliceValues};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -60,6 +60,9 @@ pub struct TrialRecord {
     pub stolen: f64,
     /// What was measured.
     pub samples: Vec<Samples>,
+    /// What samples were made of, slice by slice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slices: Vec<SliceValues>,
     /// One quantity over another.
     pub curves: Vec<Curve>,
     /// What else is known.

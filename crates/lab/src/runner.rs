@@ -1,6 +1,8 @@
 //! Runs an experiment: rounds in which every variant is measured once, in random order, and the
 //! baseline twice, so that each round also says what the machine does by itself.
 
+mod turns;
+
 use crate::analysis;
 use crate::disturbance::{Disturbance, Watch, complaints};
 use crate::environment;
@@ -8,7 +10,7 @@ use crate::error::LabError;
 use crate::experiment::{Experiment, Variant};
 use crate::random::Random;
 use crate::results::{Results, SCHEMA, TrialRecord};
-use crate::trial::{Kind, Request, Trial, Workshop};
+use crate::trial::{Kind, Outcome, Request, Trial, Workshop};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -116,18 +118,27 @@ fn rounds(order: &Order, ready: &mut Vec<Ready>, results: &mut Results) -> Resul
         }
         let mut places: Vec<usize> = (0..ready.len()).collect();
         random.shuffle(&mut places);
-        let mut broken = Vec::new();
-        for place in places {
-            let all = (rounds.most + warm_up) * ready.len();
-            let variant = ready[place].name.clone();
+        let all = (rounds.most + warm_up) * ready.len();
+        let tell = |variant: &str, done: usize| {
+            let variant = variant.to_string();
             (order.progress)(&Progress { variant, round: round + 1, rounds: rounds.most, trials: (done, all) });
-            if let Some(why) = one(order, &mut ready[place], round, &mut random, results)? {
-                results.unavailable.insert(ready[place].name.clone(), why);
-                broken.push(ready[place].name.clone());
+        };
+        let mut broken = BTreeMap::new();
+        if ready.iter().all(|r| r.trial.sliced().is_some()) {
+            tell("all in turn", done);
+            done += ready.len();
+            broken = turns::together(order, ready, &places, round, &mut random, results)?;
+        } else {
+            for place in places {
+                tell(&ready[place].name, done);
+                done += 1;
+                if let Some(why) = one(order, &mut ready[place], round, &mut random, results)? {
+                    broken.insert(ready[place].name.clone(), why);
+                }
             }
-            done += 1;
         }
-        ready.retain(|r| !broken.contains(&r.name));
+        ready.retain(|r| !broken.contains_key(&r.name));
+        results.unavailable.extend(broken);
     }
     Ok(())
 }
@@ -151,27 +162,31 @@ fn one(
             Err(LabError::Machine(what, _)) => return Ok(Some(what)),
             Err(other) => return Err(other),
         };
-        let seconds = started.elapsed().as_secs_f64();
-        let found = watch.finish();
         let is_void = outcome.void.is_some();
-        results.trials.push(TrialRecord {
-            variant: ready.name.clone(),
-            is_control: ready.is_control,
-            round,
-            seed,
-            seconds,
-            void: outcome.void,
-            others: found.others,
-            stolen: found.stolen,
-            samples: outcome.samples,
-            curves: outcome.curves,
-            notes: outcome.notes,
-        });
+        let seconds = started.elapsed().as_secs_f64();
+        results.trials.push(record(ready, (round, seed), seconds, &watch.finish(), outcome));
         if !is_void {
             break;
         }
     }
     Ok(None)
+}
+
+fn record(ready: &Ready, of: (i64, u64), seconds: f64, found: &Disturbance, outcome: Outcome) -> TrialRecord {
+    TrialRecord {
+        variant: ready.name.clone(),
+        is_control: ready.is_control,
+        round: of.0,
+        seed: of.1,
+        seconds,
+        void: outcome.void,
+        others: found.others,
+        stolen: found.stolen,
+        samples: outcome.samples,
+        slices: outcome.slices,
+        curves: outcome.curves,
+        notes: outcome.notes,
+    }
 }
 
 /// What others did during the trials that count.

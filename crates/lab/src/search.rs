@@ -1,7 +1,12 @@
-//! The highest rate at which no more than a given share is lost, by halving (RFC 2544, section 26.1;
-//! each decision may rest on several tries, as in MLRsearch).
-
-use crate::error::LabError;
+//! The highest rate at which no more than a given share is lost, by a staircase: after a try that lost too
+//! much the next rate is lower, after another higher, in steps that become finer at every turn and coarser
+//! again when several go the same way (Taylor and Creelman, PEST, 1967; the loss-free throughput is that of
+//! RFC 2544, section 26.1).
+//!
+//! Halving an interval decides once about each half: on a machine that is held up now and then, or that is a
+//! quarter slower for some seconds, one wrong decision is the result. A staircase goes on, and ends where tries
+//! fail as often as they succeed. All searches have the same number of tries, so that searches of several
+//! variants can take turns.
 
 /// What a try at one rate showed.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -19,17 +24,35 @@ pub struct Try {
 pub struct Goal {
     /// Share that may be lost.
     pub loss: f64,
-    /// The search ends when the bounds differ by no more than this share.
-    pub width: f64,
-    /// Tries that must fail before a rate counts as too high: one hiccup of the machine is no verdict.
+    /// Finest step, as a share of the rate.
+    pub step: f64,
+    /// Tries in all.
     pub tries: usize,
+}
+
+/// A search under way.
+#[derive(Clone, Debug)]
+pub struct Search {
+    goal: Goal,
+    /// Rate of the next try.
+    rate: f64,
+    /// Factor of the next step.
+    step: f64,
+    /// Coarsest step.
+    most: f64,
+    /// Whether the last try was met, and how many in a row were as it.
+    last: Option<bool>,
+    row: u32,
+    /// Whether the last try was missed, and is repeated.
+    is_doubted: bool,
+    tries: Vec<Try>,
 }
 
 /// What was found.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Found {
-    /// Highest rate that was met, per second.
-    pub rate: f64,
+    /// Rate of every try that counts, in order: those after the start of the search.
+    pub rates: Vec<f64>,
     /// Whether the generator, and not what was tested, set the limit: the rate is a lower bound.
     pub is_generator_bound: bool,
     /// All tries, in order.
@@ -38,74 +61,73 @@ pub struct Found {
 
 /// A generator that sends less than this share of what it should is at its limit.
 const REACHED: f64 = 0.9;
-/// Tries in which it does, before it counts as at its limit and not as held up for a moment.
-const MOST_SHORT: usize = 3;
-/// Rates decided on, at most; halving needs about ten.
-const MOST_STEPS: usize = 30;
+/// Share of the tries that only lead there.
+const START: f64 = 0.4;
+/// With coarser steps, a try that was missed is repeated: a hiccup of the machine would lead far astray.
+const COARSE: f64 = 1.05;
+/// Steps the same way after which they become coarser.
+const SAME_WAY: u32 = 3;
 
-/// Searches between two rates. `None` when even the lowest is too high.
-///
-/// What counts is the rate that was really offered. A generator that is held up a little is asked for
-/// correspondingly more.
-pub fn search(
-    low: f64,
-    high: f64,
-    goal: Goal,
-    attempt: &mut dyn FnMut(f64) -> Result<Try, LabError>,
-) -> Result<Option<Found>, LabError> {
-    let mut search = Search { goal, attempt, tries: Vec::new(), efficiency: 1.0 };
-    let (mut good, mut bad) = (0.0, high);
-    let mut target = high;
-    for _ in 0..MOST_STEPS {
-        match search.decide(target)? {
-            Outcome::Met(offered) => {
-                good = f64::max(good, offered);
-                if offered < REACHED * target || good >= bad {
-                    break;
-                }
-            }
-            Outcome::Missed(offered) => bad = offered.clamp(good, bad),
+impl Search {
+    /// Begins at a rate, with steps by this factor.
+    pub fn new(start: f64, factor: f64, goal: Goal) -> Search {
+        Search {
+            goal,
+            rate: start,
+            step: factor,
+            most: factor,
+            last: None,
+            row: 0,
+            is_doubted: false,
+            tries: Vec::new(),
         }
-        if bad <= low || bad - good <= goal.width * bad {
-            break;
-        }
-        let floor = f64::max(good, low);
-        target = if good == 0.0 && bad - low <= goal.width * bad { low } else { (floor + bad) / 2.0 };
     }
-    let is_generator_bound = good < REACHED * bad;
-    Ok((good > 0.0).then_some(Found { rate: good, is_generator_bound, tries: search.tries }))
-}
 
-/// With the rate that was really offered.
-enum Outcome {
-    Met(f64),
-    Missed(f64),
-}
+    /// The rate to try next; `None` at the end.
+    pub fn next(&self) -> Option<f64> {
+        (self.tries.len() < self.goal.tries).then_some(self.rate)
+    }
 
-struct Search<'a> {
-    goal: Goal,
-    attempt: &'a mut dyn FnMut(f64) -> Result<Try, LabError>,
-    tries: Vec<Try>,
-    /// Share of what the generator was asked for that it sent.
-    efficiency: f64,
-}
-
-impl Search<'_> {
-    fn decide(&mut self, rate: f64) -> Result<Outcome, LabError> {
-        let (mut missed, mut short) = (Vec::new(), Vec::new());
-        while missed.len() < self.goal.tries && short.len() < MOST_SHORT {
-            let asked = rate / self.efficiency;
-            let tried = (self.attempt)(asked)?;
-            self.tries.push(tried);
-            self.efficiency = (tried.offered / asked).clamp(REACHED, 1.0);
-            match tried.loss <= self.goal.loss {
-                true if tried.offered >= REACHED * rate => return Ok(Outcome::Met(tried.offered)),
-                true => short.push(tried.offered),
-                false => missed.push(tried.offered),
-            }
+    /// Takes what came of it.
+    pub fn learn(&mut self, tried: Try) {
+        self.tries.push(tried);
+        let is_met = tried.loss <= self.goal.loss;
+        self.is_doubted = !is_met && !self.is_doubted && self.step > COARSE;
+        if self.is_doubted {
+            return;
         }
-        let highest = |rates: Vec<f64>| rates.into_iter().fold(0.0, f64::max);
-        Ok(if short.len() == MOST_SHORT { Outcome::Met(highest(short)) } else { Outcome::Missed(highest(missed)) })
+        let is_short = tried.offered < REACHED * self.rate;
+        let is_same = self.last == Some(is_met);
+        self.row = if is_same { self.row + 1 } else { 1 };
+        if self.last.is_some() && !is_same {
+            self.step = self.step.sqrt().max(1.0 + self.goal.step);
+        } else if self.row > SAME_WAY {
+            self.step = (self.step * self.step).min(self.most);
+        }
+        self.last = Some(is_met);
+        // What the generator cannot do, no search will find.
+        let from = if is_short { tried.offered } else { self.rate };
+        self.rate = if is_met && !is_short {
+            from * self.step
+        } else if is_met {
+            from
+        } else {
+            from / self.step
+        };
+    }
+
+    /// What was found; `None` when no try was met.
+    pub fn found(self) -> Option<Found> {
+        let first = (self.tries.len() as f64 * START) as usize;
+        let counted = &self.tries[first..];
+        let is_met = |t: &&Try| t.loss <= self.goal.loss;
+        if !counted.iter().any(|t| is_met(&t)) {
+            return None;
+        }
+        // Below its limit, a try that was met is followed by a higher one, and soon by one that was not.
+        let is_generator_bound = counted.iter().filter(is_met).count() as f64 > REACHED * counted.len() as f64;
+        let rates = counted.iter().map(|t| t.offered).collect();
+        Some(Found { rates, is_generator_bound, tries: self.tries })
     }
 }
 
@@ -113,45 +135,50 @@ impl Search<'_> {
 mod tests {
     use super::*;
     use crate::random::Random;
+    use crate::statistics::median;
 
-    const GOAL: Goal = Goal { loss: 0.0, width: 0.005, tries: 2 };
+    const GOAL: Goal = Goal { loss: 0.005, step: 0.01, tries: 40 };
 
-    /// A device that takes `capacity`, behind a generator that can do `most`; one try in `hiccup` fails.
-    fn device(capacity: f64, most: f64, hiccup: u64) -> impl FnMut(f64) -> Result<Try, LabError> {
+    /// A device that takes what `capacity` says for each try, behind a generator that can do `most`; one try
+    /// in `hiccup` fails.
+    fn find(start: f64, capacity: &dyn Fn(usize) -> f64, most: f64, hiccup: u64) -> Option<Found> {
         let mut random = Random::new(3);
-        move |rate| {
+        let mut search = Search::new(start, 2.0, GOAL);
+        for number in 0.. {
+            let Some(rate) = search.next() else { break };
             let offered = f64::min(rate, most);
             let share = if random.one_in(hiccup) { 0.9 } else { 1.0 };
-            let received = f64::min(offered, capacity) * share;
-            Ok(Try { offered, received, loss: 1.0 - received / offered })
+            let received = f64::min(offered, capacity(number)) * share;
+            search.learn(Try { offered, received, loss: 1.0 - received / offered });
+        }
+        search.found()
+    }
+
+    #[test]
+    fn finds_the_rate_from_near_and_far_despite_hiccups() {
+        for capacity in [4e4, 1.1e5, 7.7e5, 2.8e6] {
+            let found = find(5e4, &|_| capacity, 1e9, 15).unwrap();
+            let rate = median(&found.rates);
+            assert!((rate / capacity - 1.0).abs() < 0.02, "{capacity}: {rate}");
+            assert!(!found.is_generator_bound);
         }
     }
 
     #[test]
-    fn finds_the_rate_despite_hiccups() {
-        for capacity in [1.1e5, 7.7e5, 1.19e6] {
-            let found = search(1e5, 1.2e6, GOAL, &mut device(capacity, 1e9, 40)).unwrap().unwrap();
-            assert!((found.rate / capacity - 1.0).abs() < 0.011, "{capacity}: {}", found.rate);
-            assert!(!found.is_generator_bound && found.rate <= capacity);
-        }
+    fn follows_a_machine_that_becomes_slower() {
+        let found = find(1e5, &|number| if number < 20 { 1e6 } else { 8e5 }, 1e9, u64::MAX).unwrap();
+        let last = median(&found.rates[found.rates.len() - 10..]);
+        assert!((last / 8e5 - 1.0).abs() < 0.03, "{last}");
     }
 
     #[test]
-    fn a_generator_that_is_held_up_is_asked_for_more() {
-        let mut device = device(7.7e5, 1e9, u64::MAX);
-        let mut held_up = |rate: f64| device(rate * 0.95);
-        let found = search(1e5, 1.2e6, GOAL, &mut held_up).unwrap().unwrap();
-        assert!((found.rate / 7.7e5 - 1.0).abs() < 0.011 && !found.is_generator_bound, "{found:?}");
+    fn a_generator_at_its_limit_is_no_rate_of_the_device() {
+        let found = find(1e5, &|_| 1e9, 6e5, u64::MAX).unwrap();
+        assert!(found.is_generator_bound && median(&found.rates) == 6e5);
     }
 
     #[test]
-    fn a_slow_generator_is_no_property_of_the_device() {
-        let found = search(1e5, 1.2e6, GOAL, &mut device(1e9, 6e5, u64::MAX)).unwrap().unwrap();
-        assert!(found.is_generator_bound && found.rate == 6e5);
-    }
-
-    #[test]
-    fn too_slow_gives_nothing() {
-        assert_eq!(search(1e5, 1.2e6, GOAL, &mut device(5e4, 1e9, u64::MAX)).unwrap(), None);
+    fn nothing_is_found_where_everything_is_lost() {
+        assert_eq!(find(1e5, &|_| 0.0, 1e9, u64::MAX), None);
     }
 }

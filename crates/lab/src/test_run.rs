@@ -1,11 +1,12 @@
 //! How long runs of a program take, in the kernel's test run.
 //!
 //! A trial loads its version anew, so that where the kernel happens to place its code is part of what
-//! varies. Everything is counted: nothing is subtracted for the loop around the program.
+//! varies. All versions are in the kernel at the same time and take turns every millisecond or so: what the
+//! machine does to one it does to the others. Everything is counted: nothing is subtracted for the loop around the program.
 
 use crate::error::LabError;
 use crate::statistics::middle_mean;
-use crate::trial::{Outcome, Request, Samples, Trial};
+use crate::trial::{self, Outcome, Request, SliceValues, Sliced, Slices, Trial};
 use karakoram_kernel::error::KernelError;
 use karakoram_kernel::load::LoadedProgram;
 use karakoram_kernel::run::{RunInput, RunOutput, Runner, pin_to_current_cpu};
@@ -16,6 +17,9 @@ use std::rc::Rc;
 const BATCH_FOR_SINGLE: u32 = 20;
 /// Fewest calls of single runs.
 const FEWEST_SINGLE: u32 = 100;
+/// Fewest runs in a slice, and most slices: the kernel takes some milliseconds to prepare and to end a call.
+const FEWEST_IN_SLICE: u32 = 10_000;
+const MOST_SLICES: u32 = 8;
 
 /// A version of a program that can be loaded again and again.
 pub trait Version {
@@ -121,22 +125,62 @@ impl TestRun {
 
 impl Trial for TestRun {
     fn run(&mut self, request: &Request) -> Result<Outcome, LabError> {
-        let _pinned = pin_to_current_cpu();
+        trial::run_slices(self, request)
+    }
+
+    fn sliced(&self) -> Option<&dyn Sliced> {
+        Some(self)
+    }
+}
+
+impl Sliced for TestRun {
+    fn begin(&self, _: &Request) -> Result<Box<dyn Slices>, LabError> {
         let loaded = self.version.load()?;
-        let mut outcome = Outcome::default();
+        let measured = self.plan.cases.iter().filter(|(case, _)| case.is_measured);
+        let times = measured.map(|(case, _)| SliceValues::new(&case.name, "ns")).collect();
+        Ok(Box::new(Loaded { plan: self.plan.clone(), loaded, times, left: self.plan.slices() }))
+    }
+}
+
+impl Plan {
+    /// Slices of a trial: as many as leave each enough runs that the system call around them is no matter.
+    fn slices(&self) -> u32 {
+        (self.repeat / FEWEST_IN_SLICE).clamp(1, MOST_SLICES)
+    }
+}
+
+/// A version under way.
+struct Loaded {
+    plan: Rc<Plan>,
+    loaded: Box<dyn InKernel>,
+    times: Vec<SliceValues>,
+    left: u32,
+}
+
+impl Slices for Loaded {
+    fn next(&mut self, request: &Request) -> Result<bool, LabError> {
+        if self.left == 0 {
+            return Ok(false);
+        }
+        self.left -= 1;
+        let _pinned = pin_to_current_cpu();
+        let repeat = self.plan.repeat / self.plan.slices();
+        let mut times = self.times.iter_mut();
         for (place, (case, way)) in self.plan.cases.iter().enumerate() {
-            if (request.is_interrupted)() {
-                return Err(LabError::Interrupted);
-            }
-            loaded.set(place)?;
+            request.check()?;
+            self.loaded.set(place)?;
             if !case.is_measured {
-                run(loaded.as_ref(), place, 1)?;
+                run(self.loaded.as_ref(), place, 1)?;
                 continue;
             }
-            let ns = time(loaded.as_ref(), place, *way, self.plan.repeat)?;
-            outcome.samples.push(Samples::one(&case.name, "ns", ns));
+            let ns = time(self.loaded.as_ref(), place, *way, repeat)?;
+            times.next().expect("one for each measured case").values.push(ns);
         }
-        Ok(outcome)
+        Ok(self.left > 0)
+    }
+
+    fn finish(self: Box<Self>, _: &Request) -> Result<Outcome, LabError> {
+        Ok(Outcome { slices: self.times, ..Outcome::default() })
     }
 }
 
@@ -151,13 +195,13 @@ fn run(loaded: &dyn InKernel, case: usize, repeat: u32) -> Result<RunOutput, Lab
 fn time(loaded: &dyn InKernel, case: usize, way: Way, repeat: u32) -> Result<f64, LabError> {
     let (mut runner, mut output) = (Runner::default(), RunOutput::default());
     let mut input = loaded.input(case);
-    // The first call finds cold buffers.
-    runner.run(loaded.program(), &input, &mut output).map_err(|e| failed(&e))?;
     if way == Way::Batch {
         input.repeat = repeat;
         let spent = runner.run_timed(loaded.program(), &input, &mut output).map_err(|e| failed(&e))?;
         return Ok(spent as f64 / f64::from(repeat.max(1)));
     }
+    // The first call finds cold buffers.
+    runner.run(loaded.program(), &input, &mut output).map_err(|e| failed(&e))?;
     let calls = (repeat / BATCH_FOR_SINGLE).max(FEWEST_SINGLE);
     let mut ns = Vec::with_capacity(calls as usize);
     for _ in 0..calls {

@@ -11,9 +11,11 @@
 mod counted;
 mod parameters;
 mod samples;
+mod slices;
 
 pub use parameters::Parameters;
 pub use samples::{Curve, Samples, Statistic, Values, histogram};
+pub use slices::{SliceValues, Sliced, Slices, run as run_slices, settle};
 
 use crate::error::LabError;
 use std::collections::BTreeMap;
@@ -40,6 +42,11 @@ pub trait Trial {
     /// Attaches, warms up, measures, detaches. Everything it set up is gone when it returns, also when
     /// it fails. An error ends the experiment; what only spoils this trial is [`Outcome::void`].
     fn run(&mut self, request: &Request) -> Result<Outcome, LabError>;
+
+    /// The trial in slices, if it can be measured so; the runner then lets all variants take turns.
+    fn sliced(&self) -> Option<&dyn Sliced> {
+        None
+    }
 }
 
 /// What is asked of one trial.
@@ -74,6 +81,8 @@ pub struct Workshop<'a> {
 pub struct Outcome {
     /// What was measured.
     pub samples: Vec<Samples>,
+    /// What was measured in slices; the runner makes samples of it.
+    pub slices: Vec<SliceValues>,
     /// One quantity over another, such as received over offered packets: for figures.
     pub curves: Vec<Curve>,
     /// Why nothing may be concluded from it (the generator was late, a reply was wrong, packets were
@@ -92,5 +101,10 @@ impl Outcome {
     /// The samples of that name.
     pub fn named(&self, name: &str) -> Option<&Samples> {
         self.samples.iter().find(|s| s.name == name)
+    }
+
+    /// The numbers of that name, slice by slice.
+    pub fn sliced(&self, name: &str) -> Option<&[f64]> {
+        self.slices.iter().find(|s| s.name == name).map(|s| s.values.as_slice())
     }
 }

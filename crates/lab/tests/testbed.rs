@@ -96,7 +96,7 @@ fn a_rate_is_searched() {
     if support::testbed(Placement::Threaded).is_none() {
         return;
     }
-    let coarse = "width = 0.2\ntry-ms = 30\ntries = 1\nloss = 0.5";
+    let coarse = "step = 0.2\ntry-ms = 20\ntries = 5\nloss = 0.5";
     support::trial(
         "rate",
         &format!("program = 'lab/hooks'\nentry = 'drop_xdp'\nway = 'drop'\n{coarse}"),
@@ -172,9 +172,9 @@ fn operations_have_prices() {
         return;
     }
     for operation in ["lookup_hash", "spin_lock", "call_global", "loop_by_helper", "copy_probe_read"] {
-        support::trial("probe", &format!("operation = '{operation}'\nsample-ms = 1"), "cost");
+        support::trial("probe", &format!("operation = '{operation}'\nslices = 3"), "cost");
     }
-    let few = "counts = [0, 16, 32]\nsample-ms = 1";
+    let few = "counts = [0, 16, 32]\nslices = 3";
     support::trial("probe", &format!("operation = 'tail_call'\n{few}"), "cost");
 }
 

@@ -31,8 +31,9 @@ Examples:
   kara bench a.o b.o --input prog.toml --count           executed instructions, the same in every run
   kara bench a.o b.o --input prog.toml --testbed         also the highest rates without loss
 
-Every round loads both versions anew, and A a second time as a control, in random order, and runs each
-many times on each packet in the kernel's test run. A ratio is the median over rounds, with a 95 %
+Every round loads both versions anew, and A a second time as a control, and lets them take turns in the
+kernel's test run, some thousand runs on each packet at a time: what the machine does to one it does to all.
+A ratio is the median over rounds, with a 95 %
 bootstrap interval; runs are combined by their geometric mean. The two are called different only when the
 interval excludes 1 and the ratio lies outside of what A against itself shows. Nothing is subtracted: the
 kernel's loop around the program is in all times alike, so ratios of short programs are understated. Runs

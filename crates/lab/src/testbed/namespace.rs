@@ -6,11 +6,12 @@ use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::{self, File};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
+use std::sync::Arc;
 
-/// A network namespace; it and everything in it is gone when this and the sockets made in it are.
-#[derive(Debug)]
+/// A network namespace; it and everything in it is gone when this, its copies and the sockets made in it are.
+#[derive(Clone, Debug)]
 pub struct Namespace {
-    fd: File,
+    fd: Arc<File>,
 }
 
 impl Namespace {
@@ -20,7 +21,7 @@ impl Namespace {
             unshare(CloneFlags::CLONE_NEWNET).map_err(|e| no_namespaces(&e.to_string()))?;
             let path = Path::new("/proc/thread-self/ns/net");
             let fd = File::open(path).map_err(|e| LabError::file("open", path, &e))?;
-            Ok(Namespace { fd })
+            Ok(Namespace { fd: Arc::new(fd) })
         })?
     }
 

@@ -16,22 +16,22 @@ const PRIORITY: u32 = 1 << 16;
 const PROTOCOL_ALL: u32 = 0x0003u16.to_be() as u32;
 
 /// A filter in place; dropping it removes the queueing discipline with all filters on it.
-pub struct Filter<'a> {
-    namespace: &'a Namespace,
-    device: &'a Device,
+pub struct Filter {
+    namespace: Namespace,
+    device: Device,
 }
 
 /// Attaches a tc program to a device that has no clsact discipline yet.
-pub fn attach_clsact<'a>(
+pub fn attach_clsact(
     program: &LoadedProgram,
-    namespace: &'a Namespace,
-    device: &'a Device,
+    namespace: &Namespace,
+    device: &Device,
     direction: Direction,
-) -> Result<Filter<'a>, LabError> {
+) -> Result<Filter, LabError> {
     let doing = format!("put a clsact discipline on {}", device.name);
     namespace
         .run(|| netlink::request(RouteNetlinkMessage::NewQueueDiscipline(discipline(device)), CREATE, &doing))??;
-    let filter = Filter { namespace, device };
+    let filter = Filter { namespace: namespace.clone(), device: device.clone() };
     let message = filter_message(program, device, direction);
     let doing = format!("attach program {} to {} by clsact", program.name, device.name);
     namespace.run(|| netlink::request(RouteNetlinkMessage::NewTrafficFilter(message), CREATE, &doing))??;
@@ -65,9 +65,9 @@ fn filter_message(program: &LoadedProgram, device: &Device, direction: Direction
     message
 }
 
-impl Drop for Filter<'_> {
+impl Drop for Filter {
     fn drop(&mut self) {
-        let message = RouteNetlinkMessage::DelQueueDiscipline(discipline(self.device));
+        let message = RouteNetlinkMessage::DelQueueDiscipline(discipline(&self.device));
         let doing = format!("remove the clsact discipline of {}", self.device.name);
         let _ = self.namespace.run(|| netlink::request(message, 0, &doing));
     }

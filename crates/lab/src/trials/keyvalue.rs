@@ -16,6 +16,7 @@ use crate::packet::SOURCE_PORT;
 use crate::programs::{self, Build};
 use crate::replies::{Counted, Replies};
 use crate::search::Found;
+use crate::statistics::median;
 use crate::testbed::{Placed, Placement, Role, Testbed, WORK_PRIORITY, connected_udp};
 use crate::trial::{Curve, Kind, Outcome, Parameters, Request, Samples, Statistic, Trial, Workshop};
 use crate::trials::echo::fault;
@@ -80,7 +81,7 @@ fn duration() -> u64 {
     500
 }
 fn try_ms() -> u64 {
-    100
+    40
 }
 
 impl Kind for KeyValue {
@@ -235,7 +236,7 @@ fn report_capacity(outcome: &mut Outcome, found: Option<Found>, counted: Counted
     if found.is_generator_bound {
         outcome.notes.insert("limit".into(), "the generator's: the rate is a lower bound".into());
     }
-    outcome.samples.push(Samples::one("capacity", "requests/s", found.rate));
+    outcome.samples.push(Samples::one("capacity", "requests/s", median(&found.rates)));
     let points = found.tries.iter().map(|t| (t.offered, t.received)).collect();
     outcome.curves.push(Curve {
         name: "answered over asked".into(),

@@ -10,7 +10,7 @@ use crate::object::{self, Loaded};
 use crate::programs::{self, Build};
 use crate::random::Random;
 use crate::statistics::slope;
-use crate::trial::{Kind, Outcome, Parameters, Request, Samples, Trial, Workshop};
+use crate::trial::{self, Kind, Outcome, Parameters, Request, SliceValues, Sliced, Slices, Trial, Workshop};
 use karakoram_bpf::map::MapType;
 use karakoram_kernel::error::KernelError;
 use karakoram_kernel::load::LoadedProgram;
@@ -32,22 +32,22 @@ struct Plan {
     /// How often it is done in one run.
     #[serde(default = "counts")]
     counts: Vec<u32>,
-    /// Time for each of the counts.
-    #[serde(default = "sample_ms")]
-    sample_ms: u64,
-    /// Samples of each of the counts.
-    #[serde(default = "samples")]
-    samples: usize,
+    /// Time for a slice, in which each of the counts is measured.
+    #[serde(default = "slice_us")]
+    slice_us: u64,
+    /// Slices of a trial.
+    #[serde(default = "slices")]
+    slices: usize,
 }
 
 fn counts() -> Vec<u32> {
     vec![0, 250, 500, 1000]
 }
-fn sample_ms() -> u64 {
-    10
+fn slice_us() -> u64 {
+    8000
 }
-fn samples() -> usize {
-    3
+fn slices() -> usize {
+    6
 }
 
 /// Runs in one system call.
@@ -67,8 +67,8 @@ impl Kind for Probe {
 
     fn prepare(&self, parameters: &Parameters, workshop: &Workshop) -> Result<Box<dyn Trial>, LabError> {
         let plan: Plan = parameters.read()?;
-        if plan.counts.len() < 2 || plan.samples == 0 {
-            return Err(LabError::Request("`probe` needs two counts or more, and a sample".into()));
+        if plan.counts.len() < 2 || plan.slices == 0 {
+            return Err(LabError::Request("`probe` needs two counts or more, and a slice".into()));
         }
         let object = programs::build(workshop, "lab/probes", plan.build)?;
         programs::entry(&object, Some(&plan.operation))?;
@@ -83,55 +83,98 @@ struct Prepared {
 
 impl Trial for Prepared {
     fn run(&mut self, request: &Request) -> Result<Outcome, LabError> {
+        trial::run_slices(self, request)
+    }
+
+    fn sliced(&self) -> Option<&dyn Sliced> {
+        Some(self)
+    }
+}
+
+impl Sliced for Prepared {
+    fn begin(&self, request: &Request) -> Result<Box<dyn Slices>, LabError> {
         let loaded = object::load(&self.object, &[&self.plan.operation])?;
-        let program = loaded.program(&self.plan.operation);
-        fill(&loaded, program)?;
+        fill(&loaded, loaded.program(&self.plan.operation))?;
+        let (cost, fixed) = (SliceValues::new("cost", "ns"), SliceValues::new("fixed", "ns"));
+        let random = Random::new(request.seed);
+        let repeats = vec![0; self.plan.counts.len()];
+        Ok(Box::new(Probing { plan: self.plan.clone(), loaded, random, repeats, cost, fixed }))
+    }
+}
+
+/// A probe under way; each slice gives a slope.
+struct Probing {
+    plan: Plan,
+    loaded: Loaded,
+    random: Random,
+    /// Runs in one system call, for each of the counts; 0 is not known yet.
+    repeats: Vec<u32>,
+    cost: SliceValues,
+    fixed: SliceValues,
+}
+
+impl Slices for Probing {
+    fn next(&mut self, request: &Request) -> Result<bool, LabError> {
         let _pinned = pin_to_current_cpu();
-        let mut order: Vec<u32> = self.plan.counts.repeat(self.plan.samples);
-        Random::new(request.seed).shuffle(&mut order);
+        let mut order: Vec<usize> = (0..self.plan.counts.len()).collect();
+        self.random.shuffle(&mut order);
         let mut points = Vec::new();
-        for count in order {
-            if (request.is_interrupted)() {
-                return Err(LabError::Interrupted);
-            }
-            points.push((f64::from(count), self.time(&loaded, program, count)?));
+        for place in order {
+            request.check()?;
+            points.push((f64::from(self.plan.counts[place]), self.time(place)?));
         }
         let cost = slope(&points);
-        let fixed = points.iter().map(|(count, ns)| ns - cost * count).sum::<f64>() / points.len() as f64;
-        let mut outcome = Outcome::default();
-        outcome.samples.push(Samples::one("cost", "ns", cost));
-        outcome.samples.push(Samples::one("fixed", "ns", fixed));
-        if let Ok(info) = program.info(false) {
+        self.cost.values.push(cost);
+        self.fixed.values.push(points.iter().map(|(count, ns)| ns - cost * count).sum::<f64>() / points.len() as f64);
+        Ok(self.cost.values.len() < self.plan.slices)
+    }
+
+    fn finish(self: Box<Self>, _: &Request) -> Result<Outcome, LabError> {
+        let mut outcome = Outcome { slices: vec![self.cost, self.fixed], ..Outcome::default() };
+        if let Ok(info) = self.loaded.program(&self.plan.operation).info(false) {
             outcome.notes.insert("program".into(), format!("{} bytes of machine code", info.jited_len));
         }
         Ok(outcome)
     }
 }
 
-impl Prepared {
+impl Probing {
     /// Time of one run that does the operation `count` times, in ns.
-    fn time(&self, loaded: &Loaded, program: &LoadedProgram, count: u32) -> Result<f64, LabError> {
+    fn time(&mut self, place: usize) -> Result<f64, LabError> {
+        let count = self.plan.counts[place];
         let mut work = [0; WORK_BYTES];
         work[TIMES..TIMES + 4].copy_from_slice(&count.to_ne_bytes());
-        let memory = loaded.mapping("work")?;
-        memory.write(0, &work).map_err(|e| failed(&e))?;
-        let (mut runner, mut output) = (Runner::default(), RunOutput::default());
-        let mut input = RunInput::packet(program, vec![0; 64]);
-        // Long enough that entering the system call, once for all runs, does not matter.
-        let wanted_ns = self.plan.sample_ms * 1_000_000;
-        input.repeat = FEWEST_RUNS;
-        let mut spent = runner.run_timed(program, &input, &mut output).map_err(machine)?;
-        while spent < wanted_ns / 2 && input.repeat < MOST_RUNS {
-            let factor = (wanted_ns / spent.max(1)).clamp(2, 50) as u32;
-            input.repeat = input.repeat.saturating_mul(factor).min(MOST_RUNS);
-            spent = runner.run_timed(program, &input, &mut output).map_err(machine)?;
+        self.loaded.mapping("work")?.write(0, &work).map_err(|e| failed(&e))?;
+        if self.repeats[place] == 0 {
+            self.repeats[place] = self.repeats_of(self.plan.slice_us * 1000 / self.plan.counts.len() as u64)?;
         }
-        memory.read(0, &mut work).map_err(|e| failed(&e))?;
+        let (spent, output) = self.spend(self.repeats[place])?;
+        self.loaded.mapping("work")?.read(0, &mut work).map_err(|e| failed(&e))?;
         let done = u32::from_ne_bytes(work[DONE_AT..DONE_AT + 4].try_into().expect("four bytes"));
         if output.retval != DONE || done != count {
             return Err(failed(&format!("it was to be done {count} times, and was {done} times")));
         }
-        Ok(spent as f64 / f64::from(input.repeat))
+        Ok(spent as f64 / f64::from(self.repeats[place]))
+    }
+
+    /// Runs that take about so long, but so many that entering the system call, once for all, is no matter.
+    fn repeats_of(&self, wanted_ns: u64) -> Result<u32, LabError> {
+        let mut repeat = FEWEST_RUNS;
+        let (mut spent, _) = self.spend(repeat)?;
+        while spent < wanted_ns / 2 && repeat < MOST_RUNS {
+            let factor = (wanted_ns / spent.max(1)).clamp(2, 50) as u32;
+            repeat = repeat.saturating_mul(factor).min(MOST_RUNS);
+            (spent, _) = self.spend(repeat)?;
+        }
+        Ok(repeat)
+    }
+
+    fn spend(&self, repeat: u32) -> Result<(u64, RunOutput), LabError> {
+        let program = self.loaded.program(&self.plan.operation);
+        let mut output = RunOutput::default();
+        let input = RunInput { repeat, ..RunInput::packet(program, vec![0; 64]) };
+        let spent = Runner::default().run_timed(program, &input, &mut output).map_err(machine)?;
+        Ok((spent, output))
     }
 }
 

@@ -1,6 +1,10 @@
 //! `rate`: the highest rate at which a program loses next to nothing, found by search, and the latency at
 //! that rate and at others (K2's Table 2; RFC 2544). One trial is one whole search.
 //!
+//! A processor that is shared with others changes its speed by a factor of two for some seconds. So the search
+//! is for the *share* of what gets through at full speed, which is measured right before each try; the rate is
+//! that share of the full speed, and the full speeds of all variants are measured in turns.
+//!
 //! The generator has a CPU to itself, the kernel's receiving thread another; what comes too fast does not
 //! fit into the device's ring of 256 frames and is lost. Frames that should come back go through the same
 //! receiving CPU once more, where the generator's side takes them away.
@@ -10,14 +14,19 @@ use crate::generator::{Gaps, LiveGenerator, Load, Sent};
 use crate::hook::{self, Hook, Place};
 use crate::object::{self, Loaded};
 use crate::programs::{self, Build};
-use crate::search::{Found, Goal, Try, search};
+use crate::search::{Found, Goal, Search, Try};
 use crate::sink::Sink;
+use crate::statistics::median;
 use crate::testbed::{CONTROL_PRIORITY, Placed, Placement, Role, Testbed};
-use crate::trial::{Curve, Kind, Outcome, Parameters, Request, Samples, Trial, Workshop};
+use crate::trial::{
+    self, Curve, Kind, Outcome, Parameters, Request, Samples, SliceValues, Sliced, Slices, Trial, Workshop,
+};
 use crate::trials::flows;
 use crate::trials::setting::{self, Setting};
+use karakoram_kernel::attach::Attachment;
 use serde::Deserialize;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// The kind.
@@ -51,10 +60,10 @@ struct Plan {
     /// virtual machine that is stopped for 100 us now and then loses some frames at any rate.
     #[serde(default = "little_loss")]
     loss: f64,
-    /// Width at which the search ends.
-    #[serde(default = "narrow")]
-    width: f64,
-    #[serde(default = "two")]
+    /// Finest step of the search.
+    #[serde(default = "fine")]
+    step: f64,
+    #[serde(default = "tries")]
     tries: usize,
     #[serde(default = "try_ms")]
     try_ms: u64,
@@ -86,24 +95,26 @@ fn short_frame() -> usize {
 fn one() -> usize {
     1
 }
-fn two() -> usize {
-    2
+fn tries() -> usize {
+    30
 }
 fn little_loss() -> f64 {
     0.005
 }
-fn narrow() -> f64 {
-    0.005
+fn fine() -> f64 {
+    0.01
 }
 fn try_ms() -> u64 {
-    200
+    30
 }
 
-/// The search begins and ends at these shares of what got through at full speed.
-const LOWEST: f64 = 0.1;
-const HIGHEST: f64 = 1.2;
+/// The search begins at this share of what gets through at full speed, with steps by this factor.
+const BEGIN: f64 = 0.9;
+const FACTOR: f64 = 1.1;
 /// Time after which nothing is under way any more.
 const DRAIN: Duration = Duration::from_millis(3);
+/// How long latency is measured at one rate.
+const LATENCY: Duration = Duration::from_millis(200);
 /// Frames whose time is kept, at least, in a measurement of latency.
 const SAMPLES: f64 = 200_000.0;
 /// Part of a measurement of latency that is warm-up.
@@ -121,11 +132,13 @@ impl Kind for Rate {
         let flows = flows::table(plan.flows, plan.skew);
         let reference = workshop.scratch.join("rate.reference");
         let (generator, sink) = (LiveGenerator::load(workshop)?, Sink::load(workshop)?);
-        Ok(Box::new(Prepared { plan, object, entry, flows, generator, sink, reference }))
+        Ok(Box::new(Prepared(Rc::new(Parts { plan, object, entry, flows, generator, sink, reference }))))
     }
 }
 
-struct Prepared {
+struct Prepared(Rc<Parts>);
+
+struct Parts {
     plan: Plan,
     object: PathBuf,
     entry: String,
@@ -137,78 +150,113 @@ struct Prepared {
 
 impl Trial for Prepared {
     fn run(&mut self, request: &Request) -> Result<Outcome, LabError> {
+        trial::run_slices(self, request)
+    }
+
+    fn sliced(&self) -> Option<&dyn Sliced> {
+        Some(self)
+    }
+}
+
+impl Sliced for Prepared {
+    fn begin(&self, request: &Request) -> Result<Box<dyn Slices>, LabError> {
+        let parts = self.0.clone();
         let bed = Testbed::build(Placement::Threaded)?;
-        let loaded = object::load(&self.object, &[&self.entry])?;
-        setting::apply(&self.plan.set, &loaded)?;
-        let _sink = self.sink.attach(&bed)?;
-        let _attached = hook::attach(&bed, self.plan.hook, Some(loaded.program(&self.entry)), Place::default())?;
-        let _placed = Placed::on(bed.placement.cpu(Role::Server), CONTROL_PRIORITY)?;
-        let run = Run { trial: self, bed: &bed, request };
-        let full = run.attempt(None)?;
-        let plan = &self.plan;
-        let goal = Goal { loss: plan.loss, width: plan.width, tries: plan.tries };
-        let found = search(full.received * LOWEST, full.received * HIGHEST, goal, &mut |rate| run.attempt(Some(rate)))?;
-        let Some(found) = found else {
-            return Ok(Outcome::voided("frames were lost at every rate"));
-        };
-        let mut outcome = run.report(full, &found);
-        run.add_latencies(&mut outcome, found.rate)?;
-        outcome.notes.insert("placement".into(), bed.placement.describe());
-        outcome.notes.insert("program".into(), size_of(&loaded, &self.entry));
-        Ok(outcome)
+        let loaded = object::load(&parts.object, &[&parts.entry])?;
+        setting::apply(&parts.plan.set, &loaded)?;
+        let near = parts.sink.attach(&bed)?;
+        let attached = hook::attach(&bed, parts.plan.hook, Some(loaded.program(&parts.entry)), Place::default())?;
+        let goal = Goal { loss: parts.plan.loss, step: parts.plan.step, tries: parts.plan.tries };
+        let full = SliceValues::new("full_rate", "packets/s");
+        let search = Search::new(BEGIN, FACTOR, goal);
+        let run = Run { parts, bed, loaded, search, full, points: Vec::new(), _near: near, _attached: attached };
+        run.attempt(None, request)?; // warms up
+        Ok(Box::new(run))
     }
 }
 
 /// One trial under way.
-struct Run<'a> {
-    trial: &'a Prepared,
-    bed: &'a Testbed,
-    request: &'a Request<'a>,
+struct Run {
+    _attached: hook::Attached,
+    _near: Attachment,
+    parts: Rc<Parts>,
+    bed: Testbed,
+    loaded: Loaded,
+    /// In shares of what got through at full speed.
+    search: Search,
+    full: SliceValues,
+    /// Rates offered and received.
+    points: Vec<(f64, f64)>,
 }
 
-impl Run<'_> {
+impl Slices for Run {
+    fn next(&mut self, request: &Request) -> Result<bool, LabError> {
+        let Some(share) = self.search.next() else { return Ok(false) };
+        let full = self.attempt(None, request)?.received.max(1.0);
+        let tried = self.attempt(Some(share * full), request)?;
+        self.full.values.push(full);
+        self.points.push((tried.offered, tried.received));
+        self.search.learn(Try { offered: tried.offered / full, received: tried.received / full, loss: tried.loss });
+        Ok(self.search.next().is_some())
+    }
+
+    fn finish(self: Box<Self>, request: &Request) -> Result<Outcome, LabError> {
+        let Some(found) = self.search.clone().found() else {
+            return Ok(Outcome::voided("frames were lost at every rate"));
+        };
+        let rate = median(&found.rates) * median(&self.full.values);
+        let mut outcome = self.report(&found);
+        self.add_latencies(&mut outcome, rate, request)?;
+        outcome.notes.insert("placement".into(), self.bed.placement.describe());
+        outcome.notes.insert("program".into(), size_of(&self.loaded, &self.parts.entry));
+        Ok(outcome)
+    }
+}
+
+impl Run {
     fn load(&self, rate: Option<f64>) -> Load {
-        let plan = &self.trial.plan;
+        let plan = &self.parts.plan;
         Load {
             rate,
             gaps: if plan.poisson { Gaps::Poisson } else { Gaps::Constant },
             frame_bytes: plan.frame_bytes,
-            flows: self.trial.flows.clone(),
+            flows: self.parts.flows.clone(),
             ..Load::new(rate, Duration::from_millis(plan.try_ms))
         }
     }
 
-    fn send(&self, load: &Load) -> Result<(Sent, u64), LabError> {
-        if (self.request.is_interrupted)() {
-            return Err(LabError::Interrupted);
-        }
+    fn send(&self, load: &Load, request: &Request) -> Result<(Sent, u64), LabError> {
+        request.check()?;
+        let _placed = Placed::on(self.bed.placement.cpu(Role::Server), CONTROL_PRIORITY)?;
         let before = self.bed.tested.counters()?;
-        let sent = self.trial.generator.send(self.bed, load)?;
+        let sent = self.parts.generator.send(&self.bed, load)?;
         std::thread::sleep(DRAIN);
-        let received = match self.trial.plan.way {
+        let received = match self.parts.plan.way {
             Way::Drop => self.bed.tested.counters()?.since(before).received,
-            Way::Return => self.trial.sink.received()?,
+            Way::Return => self.parts.sink.received()?,
         };
         Ok((sent, received))
     }
 
-    fn attempt(&self, rate: Option<f64>) -> Result<Try, LabError> {
-        self.trial.sink.reset(1, u64::MAX)?;
-        let (sent, received) = self.send(&self.load(rate))?;
+    fn attempt(&self, rate: Option<f64>, request: &Request) -> Result<Try, LabError> {
+        self.parts.sink.reset(1, u64::MAX)?;
+        let (sent, received) = self.send(&self.load(rate), request)?;
         let share = received as f64 / sent.frames.max(1) as f64;
         Ok(Try { offered: sent.rate(), received: sent.rate() * share, loss: 1.0 - share })
     }
 
-    fn report(&self, full: Try, found: &Found) -> Outcome {
-        let points = found.tries.iter().map(|t| (t.offered, t.received)).collect();
+    fn report(&self, found: &Found) -> Outcome {
+        let share = median(&found.rates);
         let mut outcome = Outcome::default();
-        outcome.samples.push(Samples::one("loss_free_rate", "packets/s", found.rate));
-        outcome.samples.push(Samples::one("full_rate", "packets/s", full.received));
+        let values = self.full.values.iter().map(|full| full * share).collect();
+        outcome.slices.push(SliceValues { values, ..SliceValues::new("loss_free_rate", "packets/s") });
+        outcome.notes.insert("share of full speed without loss".into(), format!("{share:.3}"));
+        outcome.slices.push(self.full.clone());
         outcome.curves.push(Curve {
             name: "received over offered".into(),
             x: "offered (packets/s)".into(),
             y: "received (packets/s)".into(),
-            points,
+            points: self.points.clone(),
         });
         if found.is_generator_bound {
             outcome.notes.insert("limit".into(), "the generator's: the rate is a lower bound".into());
@@ -218,8 +266,8 @@ impl Run<'_> {
 
     /// At the rate that was found (`latency.free`) and at the loads that all variants meet
     /// (`latency.50` and so on). Frames that are dropped have none.
-    fn add_latencies(&self, outcome: &mut Outcome, own: f64) -> Result<(), LabError> {
-        let plan = &self.trial.plan;
+    fn add_latencies(&self, outcome: &mut Outcome, own: f64, request: &Request) -> Result<(), LabError> {
+        let plan = &self.parts.plan;
         if plan.way == Way::Drop || plan.loads.is_empty() {
             return Ok(());
         }
@@ -227,12 +275,12 @@ impl Run<'_> {
         let shares = plan.loads.iter().map(|share| (format!("latency.{:.0}", share * 100.0), share * reference));
         let mut middles = Vec::new();
         for (name, rate) in shares.chain([("latency.free".to_string(), own)]) {
-            let load = self.load(Some(rate));
+            let load = Load { duration: LATENCY, ..self.load(Some(rate)) };
             let frames = rate * load.duration.as_secs_f64();
             let every = (frames / SAMPLES).max(1.0) as u64;
-            self.trial.sink.reset(every.next_power_of_two(), (frames * WARM_UP) as u64)?;
-            let (sent, _) = self.send(&load)?;
-            let times = self.trial.sink.times()?;
+            self.parts.sink.reset(every.next_power_of_two(), (frames * WARM_UP) as u64)?;
+            let (sent, _) = self.send(&load, request)?;
+            let times = self.parts.sink.times()?;
             if !sent.is_punctual() {
                 outcome.notes.insert(format!("{name} is left out"), format!("late: {}", sent.lateness));
                 continue;
@@ -251,7 +299,7 @@ impl Run<'_> {
 
     /// The first rate that any trial of this experiment found.
     fn reference(&self, own: f64) -> Result<f64, LabError> {
-        let path = &self.trial.reference;
+        let path = &self.parts.reference;
         match std::fs::read_to_string(path) {
             Ok(text) => Ok(text.parse().unwrap_or(own)),
             Err(_) => {

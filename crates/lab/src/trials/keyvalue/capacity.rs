@@ -4,19 +4,17 @@
 use crate::error::LabError;
 use crate::generator::{LiveGenerator, Load};
 use crate::replies::{Counted, Replies};
-use crate::search::{Found, Goal, Try, search};
+use crate::search::{Found, Goal, Search, Try};
 use crate::testbed::{CONTROL_PRIORITY, Placed, Role, Testbed};
 use crate::trial::Request;
-use std::cell::RefCell;
 use std::time::Duration;
 
 /// Half a percent may remain without a reply.
-const GOAL: Goal = Goal { loss: 0.005, width: 0.01, tries: 3 };
+const GOAL: Goal = Goal { loss: 0.005, step: 0.01, tries: 40 };
+/// Of the first steps: how far away it is nobody knows.
+const FACTOR: f64 = 2.0;
 /// Time after which nothing is under way any more.
 const DRAIN: Duration = Duration::from_millis(5);
-/// Rates tried, at most, in search of one that is too high.
-const MOST_DOUBLINGS: usize = 20;
-
 /// One search.
 pub struct Capacity<'a> {
     /// Where.
@@ -38,17 +36,15 @@ impl Capacity<'_> {
     /// With it, what all replies came to.
     pub fn find(&self, start: f64) -> Result<(Option<Found>, Counted), LabError> {
         let _placed = Placed::on(self.bed.placement.cpu(Role::Server), CONTROL_PRIORITY)?;
-        let all = RefCell::new(Counted::default());
-        let mut attempt = |rate| {
+        let mut all = Counted::default();
+        let mut search = Search::new(start, FACTOR, GOAL);
+        while let Some(rate) = search.next() {
             let (tried, counted) = self.attempt(rate)?;
-            all.borrow_mut().add(counted);
-            Ok(tried)
-        };
-        let (low, high) = bracket(start, &mut attempt)?;
-        let found = search(low, high, GOAL, &mut attempt)?;
+            all.add(counted);
+            search.learn(tried);
+        }
         self.replies.pass()?;
-        let all = *all.borrow();
-        Ok((found, all))
+        Ok((search.found(), all))
     }
 
     fn attempt(&self, rate: f64) -> Result<(Try, Counted), LabError> {
@@ -61,23 +57,4 @@ impl Capacity<'_> {
         let share = counted.right as f64 / sent.frames.max(1) as f64;
         Ok((Try { offered: sent.rate(), received: sent.rate() * share, loss: 1.0 - share }, counted))
     }
-}
-
-/// A rate below the one that is looked for, and one above: doubled until too many requests are lost as often
-/// as the goal says.
-fn bracket(start: f64, attempt: &mut dyn FnMut(f64) -> Result<Try, LabError>) -> Result<(f64, f64), LabError> {
-    let mut rate = start;
-    let mut missed = 0;
-    for _ in 0..MOST_DOUBLINGS {
-        let tried = attempt(rate)?;
-        missed += usize::from(tried.loss > GOAL.loss);
-        if missed == GOAL.tries || tried.offered < rate / 2.0 {
-            break;
-        }
-        if tried.loss <= GOAL.loss {
-            missed = 0;
-            rate *= 2.0;
-        }
-    }
-    Ok((rate / 8.0, rate))
 }

@@ -45,16 +45,16 @@ fn ours() -> String {
 }
 
 /// Programs in place.
-pub struct InPlace<'a> {
+pub struct InPlace {
     loaded: Option<Loaded>,
     hits: Option<Hits>,
-    _receive: hook::Attached<'a>,
+    _receive: hook::Attached,
     _send: Option<Attachment>,
 }
 
-impl<'a> InPlace<'a> {
+impl InPlace {
     /// Nothing: memcached alone.
-    pub fn nothing(bed: &'a Testbed) -> Result<InPlace<'a>, LabError> {
+    pub fn nothing(bed: &Testbed) -> Result<InPlace, LabError> {
         let attached = hook::attach(bed, Hook::Socket, None, Place::default())?;
         bed.pin_receiver()?;
         Ok(InPlace { loaded: None, hits: None, _receive: attached, _send: None })
@@ -76,7 +76,7 @@ impl<'a> InPlace<'a> {
 
 impl Front {
     /// Loads the programs from the object and puts them in place.
-    pub fn attach<'a>(&self, object: &Path, bed: &'a Testbed) -> Result<InPlace<'a>, LabError> {
+    pub fn attach(&self, object: &Path, bed: &Testbed) -> Result<InPlace, LabError> {
         let ends = [Some(&self.receive), self.send.as_ref()];
         let names: Vec<&str> =
             ends.into_iter().flatten().chain(self.calls.values().flatten()).map(String::as_str).collect();
