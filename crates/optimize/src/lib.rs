@@ -1,6 +1,7 @@
 //! Proposes smaller or faster BPF programs. Nothing here is trusted: every change is a proposal
 //! that `karakoram-proof` judges before it is applied.
 
+pub mod arena;
 pub mod avoid;
 pub mod block;
 pub mod context;

@@ -7,6 +7,7 @@ mod outcome;
 pub use options::{Level, Options, SlotWindow};
 pub use outcome::{FunctionStats, Outcome, Progress, Refused, RuleStats};
 
+use crate::arena;
 use crate::context::Context;
 use crate::cost::{Cost, Goal, Latencies, Prices};
 use crate::explain;
@@ -348,7 +349,7 @@ impl Run<'_> {
             (pass.propose)(&context, &mut found);
             found.retain(|p| p.edits.iter().all(|e| allowed.start <= e.at.start && e.at.end <= allowed.end));
             found.retain(|p| !self.is_skipped(p.rule) && p.is_gain(&context, &prices));
-            found.retain(|p| portable::is_portable(&context, &p.edits));
+            found.retain(|p| portable::is_portable(&context, &p.edits) && arena::keeps_arena(&context, &p.edits));
             proposals.extend(found.into_iter().map(|p| {
                 let (old, new) = p.costs(&context, &prices);
                 (growth(&old, &new), pass, p)
