@@ -18,9 +18,23 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("extension-macros", &[]),
     ("extension", &["extension-macros"]),
     ("installer", &["bpf", "elf", "kernel", "lab", "translator"]),
+    ("extension-lab", &["kernel", "lab", "installer", "translator"]),
     (
         "cli",
-        &["bpf", "proof", "elf", "optimize", "kernel", "lab", "link", "tunnel", "simulator", "translator", "installer"],
+        &[
+            "bpf",
+            "proof",
+            "elf",
+            "optimize",
+            "kernel",
+            "lab",
+            "link",
+            "tunnel",
+            "simulator",
+            "translator",
+            "installer",
+            "extension-lab",
+        ],
     ),
 ];
 

@@ -13,7 +13,7 @@ use karakoram_lab::error::LabError;
 use karakoram_lab::experiment::Experiment;
 use karakoram_lab::results::Results;
 use karakoram_lab::runner::{self, Order, Progress};
-use karakoram_lab::trial::Workshop;
+use karakoram_lab::trial::{Kind, Workshop};
 use karakoram_lab::trials;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -130,10 +130,11 @@ impl Options {
     }
 }
 
-fn kind(experiment: &Experiment) -> Result<&'static dyn karakoram_lab::trial::Kind, Failure> {
+fn kind(experiment: &Experiment) -> Result<&'static dyn Kind, Failure> {
     let name = &experiment.definition.kind;
-    trials::named(name).ok_or_else(|| {
-        let known: Vec<&str> = trials::kinds().iter().map(|k| k.name()).collect();
+    let all = || trials::kinds().iter().chain(karakoram_extension_lab::kinds()).copied();
+    all().find(|k| k.name() == name).ok_or_else(|| {
+        let known: Vec<&str> = all().map(|k| k.name()).collect();
         Failure::input(format!("experiment {}: there is no kind of trial `{name}`", experiment.name))
             .help(format!("there are: {}", known.join(", ")))
     })

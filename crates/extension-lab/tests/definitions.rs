@@ -11,7 +11,8 @@ fn experiments_are_of_kinds_that_exist() {
     for entry in std::fs::read_dir(folder).unwrap().flatten().filter(|e| e.path().join("experiment.toml").is_file()) {
         let experiment = Experiment::read(&entry.path()).unwrap_or_else(|e| panic!("{e}"));
         let definition = &experiment.definition;
-        assert!(trials::named(&definition.kind).is_some(), "{}: no kind {}", experiment.name, definition.kind);
+        let mut kinds = trials::kinds().iter().chain(karakoram_extension_lab::kinds());
+        assert!(kinds.any(|k| k.name() == definition.kind), "{}: no kind {}", experiment.name, definition.kind);
         assert!(!definition.claims.is_empty(), "{} has no claim, so no verdict", experiment.name);
         let is_known =
             |of: &str| definition.metrics.iter().any(|m| m.name == of || m.samples == of) || of.contains("over");

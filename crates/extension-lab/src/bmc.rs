@@ -1,0 +1,15 @@
+//! The cache in front of memcached: `bmc-times`, the time of its programs for each kind of packet, and
+//! `bmc`, requests answered with and without it.
+
+mod client;
+pub mod load;
+mod packets;
+pub mod times;
+mod zipf;
+
+/// Its programs.
+const PROGRAMS: [&str; 2] = [ANSWER, LEARN];
+/// At XDP.
+const ANSWER: &str = "answer";
+/// At tc egress.
+const LEARN: &str = "learn";

@@ -1,0 +1,174 @@
+//! `bmc-times`: how long the programs run for each kind of packet, in the kernel's test run. Requests that
+//! are answered change their packet, and writes what is known, so each run is a call of its own; a trial
+//! goes through all kinds again and again, as they follow one another in life. Of each kind's median that
+//! of a program that does nothing is taken away: the kernel's clock and the call are in both.
+
+use super::{ANSWER, LEARN, PROGRAMS, packets};
+use crate::programs::{Compiled, InKernel, Source};
+use karakoram_kernel::load::LoadedProgram;
+use karakoram_kernel::run::{RunInput, RunOutput, Runner, pin_to_current_cpu};
+use karakoram_lab::error::LabError;
+use karakoram_lab::object::{self, Loaded};
+use karakoram_lab::programs::{self, Build};
+use karakoram_lab::statistics::{mean, median};
+use karakoram_lab::trial::{Kind, Outcome, Parameters, Request, Samples, Trial, Workshop};
+use serde::Deserialize;
+use std::time::Instant;
+
+/// The kind.
+pub struct Times;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Plan {
+    source: Source,
+    /// How often each kind of packet comes.
+    #[serde(default = "repeat")]
+    repeat: u32,
+}
+
+fn repeat() -> u32 {
+    2000
+}
+
+const PASS: u32 = 2;
+const TX: u32 = 3;
+const KEY: &str = "k00000000000001";
+const FOUR: &str = "k0000000000000a k0000000000000b k0000000000000c k0000000000000d";
+
+/// Of what comes over TCP the extension does more: it keeps track of connections.
+const DIFFERENT: [&str; 2] = ["set", "stored"];
+
+/// A step of what is repeated: at which program, which packet, what it must return, and under which name
+/// its time is kept.
+struct Step {
+    program: &'static str,
+    packet: Vec<u8>,
+    returns: u32,
+    name: Option<&'static str>,
+}
+
+impl Kind for Times {
+    fn name(&self) -> &'static str {
+        "bmc-times"
+    }
+
+    fn prepare(&self, parameters: &Parameters, workshop: &Workshop) -> Result<Box<dyn Trial>, LabError> {
+        let plan: Plan = parameters.read()?;
+        let compiled = plan.source.compile("bmc", workshop)?;
+        let nothing = object::load(&programs::build(workshop, "bmc/nothing", Build::Original)?, &PROGRAMS)?;
+        Ok(Box::new(Prepared { plan, compiled, nothing }))
+    }
+}
+
+struct Prepared {
+    plan: Plan,
+    compiled: Compiled,
+    nothing: Loaded,
+}
+
+impl Trial for Prepared {
+    fn run(&mut self, request: &Request) -> Result<Outcome, LabError> {
+        let _pinned = pin_to_current_cpu();
+        let started = Instant::now();
+        let loaded = self.compiled.load(&PROGRAMS)?;
+        let load_ms = started.elapsed().as_secs_f64() * 1e3;
+        let mut times: Vec<(&'static str, Vec<f64>)> = Vec::new();
+        let mut run = Run::default();
+        for n in 0..self.plan.repeat {
+            if (request.is_interrupted)() {
+                return Err(LabError::Interrupted);
+            }
+            for step in steps(n) {
+                let ns = run.one(loaded.program(step.program), &step)?;
+                let Some(name) = step.name else { continue };
+                match times.iter_mut().find(|(known, _)| *known == name) {
+                    Some((_, all)) => all.push(ns),
+                    None => times.push((name, vec![ns])),
+                }
+            }
+        }
+        let mut outcome = Outcome { void: loaded.complaint(&PROGRAMS), ..Outcome::default() };
+        let nothing = self.nothing(&mut run)?;
+        let times: Vec<(&str, f64)> =
+            times.iter().map(|(name, all)| (*name, (median(all) - nothing).max(1.0))).collect();
+        let same = times.iter().filter(|(name, _)| !DIFFERENT.contains(name));
+        let logarithms: Vec<f64> = same.map(|(_, ns)| ns.ln()).collect();
+        outcome.samples.push(Samples::one("together", "ns", mean(&logarithms).exp()));
+        outcome.samples.extend(times.into_iter().map(|(name, ns)| Samples::one(name, "ns", ns)));
+        outcome.samples.push(Samples::one("load", "ms", load_ms));
+        outcome.samples.push(Samples::one("verified", "instructions", verified(&loaded)?));
+        outcome.notes.insert("a program that does nothing".into(), format!("{nothing} ns"));
+        Ok(outcome)
+    }
+}
+
+impl Prepared {
+    fn nothing(&self, run: &mut Run) -> Result<f64, LabError> {
+        let step = Step { program: ANSWER, packet: packets::other(), returns: PASS, name: None };
+        let times = (0..self.plan.repeat).map(|_| run.one(self.nothing.program(step.program), &step));
+        Ok(median(&times.collect::<Result<Vec<_>, _>>()?))
+    }
+}
+
+/// Instructions that the verifier looked at, of all programs.
+fn verified(loaded: &InKernel) -> Result<f64, LabError> {
+    let one = |name: &&str| {
+        let info = loaded.program(name).info(false);
+        info.map(|i| f64::from(i.verified_insns)).map_err(|e| LabError::Machine(e.to_string(), String::new()))
+    };
+    PROGRAMS.iter().map(one).sum()
+}
+
+/// What happens in the n-th repetition. Every value is written, asked for in vain, learnt and answered.
+fn steps(n: u32) -> Vec<Step> {
+    let answer = |name, packet, returns| Step { program: ANSWER, packet, returns, name };
+    let learn = |name, packet| Step { program: LEARN, packet, returns: 0, name };
+    let mut steps = vec![
+        answer(Some("set"), packets::set(n, KEY, 32), PASS),
+        learn(Some("stored"), packets::stored()),
+        answer(Some("miss"), packets::get(KEY), PASS),
+        learn(Some("learn 32"), packets::reply(KEY, 32)),
+        answer(Some("hit 32"), packets::get(KEY), TX),
+        answer(Some("other"), packets::other(), PASS),
+    ];
+    for (key, bytes, name) in [("k00000000000256", 256, "hit 256"), ("k00000000001000", 1000, "hit 1000")] {
+        if n == 0 {
+            steps.push(answer(None, packets::get(key), PASS));
+            steps.push(learn(None, packets::reply(key, bytes)));
+        }
+        steps.push(answer(Some(name), packets::get(key), TX));
+    }
+    for key in FOUR.split(' ').filter(|_| n == 0) {
+        steps.push(answer(None, packets::get(key), PASS));
+        steps.push(learn(None, packets::reply(key, 32)));
+    }
+    steps.push(answer(Some("hit four"), packets::get(FOUR), TX));
+    steps
+}
+
+/// Runs steps.
+#[derive(Default)]
+struct Run {
+    runner: Runner,
+    output: RunOutput,
+}
+
+impl Run {
+    /// Its time by the kernel's clock.
+    fn one(&mut self, program: &LoadedProgram, step: &Step) -> Result<f64, LabError> {
+        let input = RunInput { data: step.packet.clone(), repeat: 1, ..RunInput::default() };
+        let failed = |e: karakoram_kernel::error::KernelError| LabError::Machine(e.to_string(), String::new());
+        self.runner.run(program, &input, &mut self.output).map_err(failed)?;
+        match self.output.retval == step.returns {
+            true => Ok(f64::from(self.output.duration_ns)),
+            false => Err(LabError::Request(format!(
+                "{} returned {} for {}, not {}",
+                step.program,
+                self.output.retval,
+                step.name.unwrap_or("a first packet"),
+                step.returns
+            ))),
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Experiments about packet extensions: kinds of trials that build extensions from source and compare
+//! them with the same programs in C.
+
+mod bmc;
+mod programs;
+
+use karakoram_lab::trial::Kind;
+
+/// All kinds, by name.
+pub fn kinds() -> &'static [&'static dyn Kind] {
+    &[&bmc::times::Times, &bmc::load::Load]
+}
