@@ -9,6 +9,7 @@ use crate::rules;
 
 mod addresses;
 mod advance;
+mod again;
 mod alike;
 mod arrange;
 mod branch;
@@ -18,6 +19,7 @@ mod constants;
 mod copies;
 mod dead;
 mod deletion;
+mod doubled;
 mod exchange;
 mod exits;
 mod extensions;
@@ -38,6 +40,7 @@ mod rotate;
 mod select;
 mod share;
 mod shifted;
+mod sink;
 mod spills;
 mod sums;
 mod switch;
@@ -129,6 +132,8 @@ pub const ALL: &[Pass] = &[
     pass("shifted", Level::O2, Stage::SECOND, 0, shifted::propose),
     pass("joins", Level::O2, Stage::SECOND, 0, joins::propose),
     pass("select", Level::O2, Stage::SECOND, 0, select::propose),
+    pass("sink", Level::O2, Stage::SECOND, 0, sink::propose),
+    pass("again", Level::O2, Stage::SECOND, 0, again::propose),
     pass("clear_bits", Level::O2, Stage::SECOND, 0, clear_bits::propose),
     pass("share", Level::O2, Stage::SECOND, 0, share::propose),
     pass("hoist", Level::O2, Stage::SECOND, 0, hoist::propose),
@@ -139,6 +144,7 @@ pub const ALL: &[Pass] = &[
     pass("switch", Level::O2, Stage::SECOND, 0, switch::propose),
     pass("arrange", Level::O2, Stage::SECOND, 0, arrange::propose),
     pass("tails", Level::O2, Stage::SECOND, 0, tails::propose),
+    pass("doubled", Level::O2, Stage::LAST, 0, doubled::propose),
     pass("addresses", Level::O2, Stage::LAST, 0, addresses::propose),
     pass("rules", Level::O1, Stage::LAST, 1, rules::pass::propose_branches),
     pass("deletion", Level::O2, Stage::LAST, 2, deletion::propose),

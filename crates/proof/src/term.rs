@@ -306,6 +306,15 @@ impl Terms {
                 let (t, low) = (self.extract(width - 1 - shift, 0, *t), self.constant(shift, 0));
                 self.concat(&[t, low])
             }
+            // A number times `0x1_0000_0001`: two halves that are alike.
+            [(t, c)] if constant == 0 && self.is_side_by_side(*t, *c) => {
+                let (t, c, none) = (*t, *c, self.constant(width, 0));
+                (0..width).filter(|k| c >> k & 1 == 1).fold(none, |all, k| {
+                    let factor = self.constant(width, 1 << k);
+                    let copy = self.mul(t, factor);
+                    self.or(all, copy)
+                })
+            }
             _ => self.intern(Op::Sum(constant, merged.into_boxed_slice()), width),
         }
     }
@@ -317,6 +326,14 @@ impl Terms {
             Op::Ite(_, a, b) => self.is_bits(*a) || self.is_bits(*b),
             _ => self.width(t) < 32,
         }
+    }
+
+    /// Whether a factor puts copies of a short string of bits next to each other, so that none overlap.
+    fn is_side_by_side(&self, t: Term, factor: u64) -> bool {
+        let length = u64::BITS - (!self.known(t).0 & mask(self.width(t))).leading_zeros();
+        let places: Vec<u32> = (0..u64::BITS).filter(|k| factor >> k & 1 == 1).collect();
+        let is_apart = places.windows(2).all(|pair| pair[1] - pair[0] >= length);
+        places.len() > 1 && is_apart && matches!(self.op(t), Op::Concat(_))
     }
 
     /// `a + b`.
@@ -1109,8 +1126,9 @@ mod tests {
             self.next() % n
         }
         fn value(&mut self) -> u64 {
-            match self.below(6) {
+            match self.below(7) {
                 0 => self.below(4),
+                5 => 1 | 1 << self.below(64),
                 1 => 1 << self.below(64),
                 2 => mask(self.below(65) as u32),
                 3 => u64::MAX - self.below(4),

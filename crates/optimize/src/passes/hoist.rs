@@ -9,40 +9,53 @@
 //! r1 += r3
 //! ```
 //!
-//! Ways on which the result does not matter need not have it. When the branches need the register,
-//! another one is taken.
+//! Ways on which the result does not matter need not have it; a store to the frame is a computation whose
+//! result is in the frame. When the branches need the register, another one is taken, for the result or
+//! for what they look at.
 
 use super::copies::renamed;
 use crate::context::Context;
 use crate::proposal::{Changes, Proposal};
+use crate::renaming::{Renaming, Value};
 use karakoram_bpf::effects::{self, RegSet};
 use karakoram_bpf::insn::*;
+use karakoram_bpf::program::Node;
+use karakoram_proof::facts::Root;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
-/// Most branches in a row, and instructions that are looked at on each way.
+/// Most instructions of a tree, instructions that are looked at on each way, and computations before a
+/// branch inside the tree.
 const MAX_BRANCHES: usize = 8;
 const MAX_DEPTH: usize = 16;
+const MAX_COMPUTED: usize = 3;
 
 pub(super) fn propose(context: &Context, out: &mut Vec<Proposal>) {
     for p in (0..context.len()).filter(|p| context.facts.is_reachable(*p)) {
-        if let Some(tree) = Tree::at(context, p) {
+        let bare = Tree::at(context, p, 0);
+        let whole = Tree::at(context, p, MAX_COMPUTED).filter(|t| Some(&t.inner) != bare.as_ref().map(|b| &b.inner));
+        for tree in [bare, whole].into_iter().flatten() {
             tree.hoisted(context, out);
         }
     }
 }
 
-/// Branches directly behind one another, and the ways out of them.
+/// Branches behind one another, with what is computed between them, and the ways out of them.
 struct Tree {
     root: usize,
-    /// Registers that the branches read.
+    /// Branches, and what is computed for them behind the root.
+    inner: BTreeSet<usize>,
+    /// Registers that they read, and that they write.
     read: RegSet,
+    written: RegSet,
     leaves: Vec<usize>,
     /// Leaves to which control comes from the tree alone.
     own: Vec<usize>,
 }
 
 impl Tree {
-    fn at(context: &Context, root: usize) -> Option<Tree> {
+    /// The tree below the branch at `root`, with at most so many computations before each other branch.
+    fn at(context: &Context, root: usize, computed: usize) -> Option<Tree> {
         let flow = &context.facts.flow;
         let is_branch = |p: usize| matches!(context.insn(p), Insn::Branch { .. }) && !context.is_patched(p);
         if !is_branch(root) {
@@ -53,19 +66,25 @@ impl Tree {
         let mut pending = vec![root];
         while let Some(p) = pending.pop() {
             for &next in &flow.successors[p] {
-                if inner.len() < MAX_BRANCHES && is_branch(next) && flow.predecessors[next] == [p] {
-                    inner.insert(next);
-                    pending.push(next);
+                let last = context.block(next).end - 1;
+                let is_inner = is_branch(last)
+                    && last - next <= computed
+                    && flow.predecessors[next] == [p]
+                    && (next..last).all(|q| is_computation(context, q));
+                if inner.len() < MAX_BRANCHES && is_inner {
+                    inner.extend(next..=last);
+                    pending.push(last);
                 } else {
                     leaves.insert(next);
                 }
             }
         }
-        let read = inner.iter().fold(RegSet::EMPTY, |all, p| all.union(context.reads[*p]));
+        let all = |of: &[RegSet]| inner.iter().fold(RegSet::EMPTY, |all, p| all.union(of[*p]));
+        let (read, written) = (all(&context.reads), all(&context.writes));
         let is_own =
             |l: &usize| *l > 0 && !inner.contains(l) && flow.predecessors[*l].iter().all(|p| inner.contains(p));
         let own = leaves.iter().copied().filter(is_own).collect();
-        Some(Tree { root, read, leaves: leaves.into_iter().collect(), own })
+        Some(Tree { root, inner, read, written, leaves: leaves.into_iter().collect(), own })
     }
 
     /// Each computation that at least two ways have.
@@ -90,25 +109,49 @@ impl Tree {
     }
 
     fn moved(&self, context: &Context, insn: &Insn, places: &[usize]) -> Option<Proposal> {
-        let dst = context.writes[places[0]].iter().next()?;
-        let others = || self.leaves.iter().filter(|l| !places.iter().any(|p| context.block(*p).start == **l));
-        let is_free = |r: Reg| !self.read.contains(r) && others().all(|l| !context.facts.live[*l].contains(r));
+        if context.reads[places[0]].iter().any(|r| self.written.contains(r)) {
+            return None;
+        }
+        match context.writes[places[0]].iter().next() {
+            Some(dst) => self.moved_up(context, insn, places, dst),
+            None => self.stored(context, insn, places),
+        }
+    }
+
+    /// Ways out of the tree that do not have the computation.
+    fn others<'t>(&'t self, context: &'t Context, places: &'t [usize]) -> impl Iterator<Item = &'t usize> {
+        self.leaves.iter().filter(|l| !places.iter().any(|p| context.block(*p).start == **l))
+    }
+
+    fn stored(&self, context: &Context, insn: &Insn, places: &[usize]) -> Option<Proposal> {
+        let bytes = frame_bytes(context, places[0])?;
+        let is_needed = |l: &usize| bytes.clone().any(|b| context.facts.live_stack[*l].contains(b));
+        if self.others(context, places).any(is_needed) {
+            return None;
+        }
+        Some(self.proposal(context, *insn, places, Changes::default(), *context.insn(self.root)))
+    }
+
+    fn moved_up(&self, context: &Context, insn: &Insn, places: &[usize], dst: Reg) -> Option<Proposal> {
+        let is_over = |r: Reg| self.others(context, places).all(|l| !context.facts.live[*l].contains(r));
+        let is_free = |r: Reg| !self.read.contains(r) && !self.written.contains(r) && is_over(r);
+        let root = *context.insn(self.root);
         if is_free(dst) {
-            let mut changes = Changes::default();
-            places.iter().for_each(|p| changes.delete(*p));
-            self.insert(context, *insn, &mut changes);
-            return Some(changes.proposal("hoist"));
+            return Some(self.proposal(context, *insn, places, Changes::default(), root));
         }
         if context.reads[places[0]].contains(dst) {
             return None;
         }
-        let to = Reg::all().find(|r| {
+        let other = Reg::all().find(|r| {
             *r != Reg::FP
                 && *r != dst
                 && is_free(*r)
                 && !context.facts.live[self.root].contains(*r)
                 && places.iter().all(|p| is_unused(context, *p, dst, *r))
-        })?;
+        });
+        let Some(to) = other else {
+            return self.with_other_operand(context, insn, places, dst).filter(|_| is_over(dst));
+        };
         let mut changes = Changes::default();
         for p in places {
             let web = context.webs().defined(*p, dst)?;
@@ -117,21 +160,38 @@ impl Tree {
                 changes.replace(*q, vec![context.instead(*q, renamed(context.insn(*q), dst, to, defines, uses))]);
             }
         }
-        places.iter().for_each(|p| changes.delete(*p));
-        self.insert(context, renamed(insn, dst, to, true, false), &mut changes);
-        Some(changes.proposal("hoist"))
+        Some(self.proposal(context, renamed(insn, dst, to, true, false), places, changes, root))
     }
 
-    /// Puts an instruction before the first branch, where jumps to that branch come, too.
-    fn insert(&self, context: &Context, insn: Insn, changes: &mut Changes) {
+    /// What the first branch looks at goes elsewhere, so that it does not need `dst`.
+    fn with_other_operand(&self, context: &Context, insn: &Insn, places: &[usize], dst: Reg) -> Option<Proposal> {
+        let later = self.inner.iter().filter(|p| **p != self.root);
+        let web = context.webs().id_used(self.root, dst)?;
+        let is_needed = |p: &usize| context.reads[*p].union(context.writes[*p]).contains(dst);
+        if later.clone().any(is_needed) || context.webs().get(web)?.uses.iter().any(|u| *u > self.root) {
+            return None;
+        }
+        let value = Value::of(web, dst);
+        let mut renaming = Renaming::new(context);
+        let is_free = |r: &Reg| *r != Reg::FP && *r != dst && !context.reads[places[0]].contains(*r);
+        let to = Reg::all().filter(is_free).find(|r| renaming.conflicts(&value, *r).is_empty())?;
+        renaming.add(web, dst, to)?;
+        Some(self.proposal(context, *insn, places, renaming.changes()?, renaming.insn(self.root)))
+    }
+
+    /// The computation before the first branch, which may have another operand, where jumps to that branch
+    /// come, too.
+    fn proposal(&self, context: &Context, insn: Insn, places: &[usize], changes: Changes, root: Insn) -> Proposal {
+        let mut changes = changes;
+        places.iter().for_each(|p| changes.delete(*p));
         let p = self.root;
-        let branch = &context.function.nodes[p];
         let falls_only = p > 0 && context.facts.flow.predecessors[p] == [p - 1];
         let nodes = match falls_only {
-            true => vec![context.node(insn), branch.clone()],
-            false => vec![context.instead(p, insn), context.node(branch.insn)],
+            true => vec![context.node(insn), Node { insn: root, ..context.function.nodes[p].clone() }],
+            false => vec![context.instead(p, insn), context.node(root)],
         };
         changes.replace(p, nodes);
+        changes.proposal("hoist")
     }
 }
 
@@ -144,26 +204,77 @@ fn is_unused(context: &Context, p: usize, dst: Reg, other: Reg) -> bool {
     })
 }
 
-/// Computations that could as well stand at the begin of their block.
+/// Computations and stores to the frame that could as well stand at the begin of their block.
 fn liftable(context: &Context, start: usize) -> Vec<usize> {
-    let (mut read, mut written, mut memory) = (RegSet::EMPTY, RegSet::EMPTY, false);
+    let (mut read, mut written, mut memory) = (RegSet::EMPTY, RegSet::EMPTY, Touched::default());
     let mut found = Vec::new();
     for p in context.block(start).take(MAX_DEPTH) {
-        let effects = effects::of(context.insn(p));
-        let touches = effects.reads_memory || effects.writes_memory;
         let is_free = context.writes[p].iter().all(|r| !read.contains(r) && !written.contains(r))
             && context.reads[p].iter().all(|r| !written.contains(r));
-        if is_free && is_computation(context, p) && !(touches && memory) {
+        let is_store = frame_bytes(context, p).is_some();
+        if is_free && (is_computation(context, p) || is_store) && !memory.is_in_the_way(context, p) {
             found.push(p);
         }
         read = read.union(context.reads[p]);
         written = written.union(context.writes[p]);
-        memory |= effects.writes_memory;
+        memory.add(context, p);
     }
     found
 }
 
-fn is_computation(context: &Context, p: usize) -> bool {
+/// Memory that the code above touched.
+#[derive(Default)]
+struct Touched {
+    /// Bytes of the frame, relative to its end.
+    frame: Vec<Range<i64>>,
+    /// Something that may be the frame.
+    anything: bool,
+    /// Whether some memory was written.
+    written: bool,
+}
+
+impl Touched {
+    fn add(&mut self, context: &Context, p: usize) {
+        let effects = effects::of(context.insn(p));
+        self.written |= effects.writes_memory;
+        if !effects.reads_memory && !effects.writes_memory {
+            return;
+        }
+        match place(context, p) {
+            Some((Root::Frame, bytes)) => self.frame.push(bytes),
+            Some(_) => {}
+            None => self.anything = true,
+        }
+    }
+
+    /// Whether the access at `p` may have to do with what was touched.
+    fn is_in_the_way(&self, context: &Context, p: usize) -> bool {
+        let effects = effects::of(context.insn(p));
+        match frame_bytes(context, p) {
+            Some(bytes) => self.anything || self.frame.iter().any(|b| b.start < bytes.end && bytes.start < b.end),
+            None => (effects.reads_memory || effects.writes_memory) && self.written,
+        }
+    }
+}
+
+/// The bytes of the frame that an instruction stores to.
+pub(super) fn frame_bytes(context: &Context, p: usize) -> Option<Range<i64>> {
+    let is_store = matches!(context.insn(p), Insn::Store { base: Reg::FP, .. }) && !context.is_patched(p);
+    place(context, p).filter(|_| is_store).map(|(_, bytes)| bytes)
+}
+
+/// What a load or store accesses: bytes relative to a quantity that has a name.
+fn place(context: &Context, p: usize) -> Option<(Root, Range<i64>)> {
+    let (base, off, size) = match *context.insn(p) {
+        Insn::Load { size, base, off, .. } | Insn::Store { size, base, off, .. } => (base, off, size),
+        _ => return None,
+    };
+    let fact = context.fact(p, base)?;
+    let from = (fact.delta as i64).wrapping_add(off as i64);
+    Some((fact.root?, from..from.saturating_add(size.bytes() as i64)))
+}
+
+pub(super) fn is_computation(context: &Context, p: usize) -> bool {
     let is_kind = matches!(
         context.insn(p),
         Insn::Alu { .. }
