@@ -4,7 +4,7 @@ use crate::webs::Webs;
 use karakoram_bpf::effects::{self, RegSet};
 use karakoram_bpf::insn::*;
 use karakoram_bpf::program::{Function, Node, Program};
-use karakoram_proof::call::{CallModel, Known};
+use karakoram_proof::call::{CallModel, Known, Signature};
 use karakoram_proof::facts::{Fact, Facts, State};
 use std::cell::{Cell, OnceCell};
 use std::collections::BTreeSet;
@@ -41,12 +41,12 @@ impl<'a> Context<'a> {
         program: &'a Program,
         id: FuncId,
         facts: &'a Facts,
-        arguments: &dyn Fn(FuncId) -> RegSet,
+        signature: &dyn Fn(FuncId) -> Signature,
     ) -> Context<'a> {
         let function = program.function(id);
         let effects: Vec<_> = function.nodes.iter().map(|n| effects::of(&n.insn)).collect();
         let reads = function.nodes.iter().zip(&effects).map(|(node, e)| match node.insn {
-            Insn::Call(callee) => CallModel::of(program, callee, &|_| Known::default(), arguments).reads,
+            Insn::Call(callee) => CallModel::of(program, callee, &|_| Known::default(), signature).reads,
             _ => e.reads,
         });
         let insns = || program.functions.iter().flat_map(|f| &f.nodes).map(|n| &n.insn);

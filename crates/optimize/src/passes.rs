@@ -23,6 +23,7 @@ mod doubled;
 mod exchange;
 mod exits;
 mod extensions;
+mod gather;
 mod hoist;
 mod joins;
 mod jumps;
@@ -137,6 +138,7 @@ pub const ALL: &[Pass] = &[
     pass("clear_bits", Level::O2, Stage::SECOND, 0, clear_bits::propose),
     pass("share", Level::O2, Stage::SECOND, 0, share::propose),
     pass("hoist", Level::O2, Stage::SECOND, 0, hoist::propose),
+    pass("gather", Level::O2, Stage::SECOND, 0, gather::propose),
     pass("constants", Level::O2, Stage::SECOND, 0, constants::propose),
     pass("extensions", Level::O2, Stage::SECOND, 0, extensions::propose),
     pass("exits", Level::O2, Stage::SECOND, 0, exits::propose),

@@ -337,7 +337,7 @@ impl Run<'_> {
 
     /// What to judge, most promising first, with the keys to remember refusals by.
     fn candidates(&self, f: FuncId, facts: &Facts, stage: Stage, fence: Option<Fence>) -> (Vec<Rewrite>, Vec<u64>) {
-        let context = Context::new(self.proven.program(), f, facts, &|f| self.prover.arguments(f));
+        let context = Context::new(self.proven.program(), f, facts, &|f| self.prover.signature(f));
         let prices = self.prices(f);
         let allowed = fence.map_or(0..context.len(), |w| w.within(&facts.flow.positions, context.len()));
         let mut proposals: Vec<((i64, i64), &Pass, Proposal)> = Vec::new();

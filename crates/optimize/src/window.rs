@@ -32,7 +32,7 @@ pub fn rewrites(context: &Context, proposal: &Proposal, extensions: usize) -> Ve
         {
             let limit = if start == proposal.from { MAX_PATHS } else { MAX_PATHS_EXTENDED };
             let paths = paths(context, &rewrite);
-            if paths > limit || paths * rewrite.size() > MAX_STEPS * proposal.patience {
+            if paths > limit * proposal.patience || paths * rewrite.size() > MAX_STEPS * proposal.patience {
                 break;
             }
             tried.push(rewrite);

@@ -1,6 +1,7 @@
 //! The only door: proposals go in, proven programs come out.
 
 use crate::ProverOptions;
+use crate::call::Signature;
 use crate::check::{Effort, check};
 use crate::counterexample::{Counterexample, counterexample};
 use crate::facts::Facts;
@@ -9,7 +10,6 @@ use crate::liveness;
 use crate::refusal::Refusal;
 use crate::rewrite::{Rewrite, splice};
 use crate::solver::Backend;
-use karakoram_bpf::effects::RegSet;
 use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::program::Program;
 use std::collections::HashSet;
@@ -95,7 +95,7 @@ pub struct Prover {
     pub options: ProverOptions,
     /// Who answers what the terms do not answer by themselves.
     pub backend: Backend,
-    arguments: Vec<RegSet>,
+    signatures: Vec<Signature>,
     given: Vec<Arguments>,
 }
 
@@ -104,29 +104,32 @@ impl Prover {
     /// at most those alive.
     pub fn new(program: &Program, options: ProverOptions) -> Prover {
         let arguments = liveness::arguments(program);
-        let given = interface::arguments(program, &|f| arguments[f.0 as usize]);
-        Prover { options, backend: Backend::Cadical { conflicts: 4_000 }, arguments, given }
+        let reads = |f: FuncId| Signature { reads: arguments[f.0 as usize], returns: None };
+        let given = interface::arguments(program, &reads);
+        let returned = interface::returned(program, &arguments, &given);
+        let signatures = arguments.into_iter().zip(returned).map(|(reads, returns)| Signature { reads, returns });
+        Prover { options, backend: Backend::Cadical { conflicts: 4_000 }, signatures: signatures.collect(), given }
     }
 
-    /// Argument registers that a function reads.
-    pub fn arguments(&self, f: FuncId) -> RegSet {
-        self.arguments[f.0 as usize]
+    /// What is known of a function by the code of the input.
+    pub fn signature(&self, f: FuncId) -> Signature {
+        self.signatures[f.0 as usize]
     }
 
     /// Facts of a function of the current program.
     pub fn facts(&self, program: &Program, function: FuncId) -> Facts {
-        Facts::derive(program, function, &|f| self.arguments(f), &self.given[function.0 as usize])
+        Facts::derive(program, function, &|f| self.signature(f), &self.given[function.0 as usize])
     }
 
     /// Whether a rewrite holds.
     pub fn judge(&self, program: &Program, facts: &Facts, rewrite: &Rewrite) -> Verdict {
-        check(program, facts, rewrite, &|f| self.arguments(f), self.options, &self.backend)
+        check(program, facts, rewrite, &|f| self.signature(f), self.options, &self.backend)
     }
 
     /// A state in which a refused rewrite of code without effects does something else, if the solver
     /// has one.
     pub fn counterexample(&self, program: &Program, facts: &Facts, rewrite: &Rewrite) -> Option<Counterexample> {
-        counterexample(program, facts, rewrite, &|f| self.arguments(f), self.options, &self.backend)
+        counterexample(program, facts, rewrite, &|f| self.signature(f), self.options, &self.backend)
     }
 
     /// Judges proposals for one function in order against `facts`, which must be those of the

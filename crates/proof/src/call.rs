@@ -100,6 +100,15 @@ pub enum CallResult {
     Other,
 }
 
+/// What is known of a function of the program by its code; see [`crate::interface`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Signature {
+    /// Argument registers that it reads before it writes them.
+    pub reads: RegSet,
+    /// The largest number it returns, where it returns nothing but small numbers.
+    pub returns: Option<u64>,
+}
+
 impl CallModel {
     /// The worst case for a callee that reads `reads`.
     fn opaque(reads: RegSet) -> CallModel {
@@ -119,13 +128,13 @@ impl CallModel {
         }
     }
 
-    /// The model of a call; `known` tells what is known of argument registers, `arguments` which
-    /// argument registers a function of the program reads.
+    /// The model of a call; `known` tells what is known of argument registers, `signature` what is known
+    /// of the functions of the program.
     pub fn of(
         program: &Program,
         callee: Callee<FuncId>,
         known: &dyn Fn(Reg) -> Known,
-        arguments: &dyn Fn(FuncId) -> RegSet,
+        signature: &dyn Fn(FuncId) -> Signature,
     ) -> CallModel {
         if let Some(contract) = helper::contract_of(&callee) {
             return CallModel::from_contract(program, contract, known);
@@ -134,7 +143,12 @@ impl CallModel {
             Callee::Local(f) => {
                 let global = matches!(program.function(f).entry, Entry::Subprogram { global: true });
                 // The kernel checks all arguments of a global function's type, used or not.
-                CallModel::opaque(if global { RegSet::ARGUMENTS } else { arguments(f) })
+                let Signature { reads, returns } = signature(f);
+                let model = CallModel::opaque(if global { RegSet::ARGUMENTS } else { reads });
+                match returns {
+                    Some(most) => CallModel { result: CallResult::Scalar(most), ..model },
+                    None => model,
+                }
             }
             Callee::Extern(n) => {
                 // The loader refuses an object whose prototype is not the kernel's.

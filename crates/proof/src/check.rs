@@ -3,7 +3,8 @@
 
 use crate::ProverOptions;
 use crate::bytes::{PacketBytes, StackBytes};
-use crate::call::CallResult;
+
+use crate::call::{CallResult, Signature};
 use crate::facts::Facts;
 use crate::refusal::Refusal;
 use crate::region::Region;
@@ -33,7 +34,7 @@ pub fn check(
     program: &Program,
     facts: &Facts,
     rewrite: &Rewrite,
-    arguments: &dyn Fn(FuncId) -> RegSet,
+    signature: &dyn Fn(FuncId) -> Signature,
     options: ProverOptions,
     backend: &Backend,
 ) -> Result<Effort, Refusal> {
@@ -57,7 +58,7 @@ pub fn check(
         // Nothing ever comes here, so nothing is lost; the layout before it must not fall into it.
         return check_unreachable(function, facts, rewrite);
     }
-    let (mut checker, old, new) = prepare(program, facts, rewrite, arguments, options, backend)?;
+    let (mut checker, old, new) = prepare(program, facts, rewrite, signature, options, backend)?;
     for a in &old {
         for b in &new {
             checker.pair(a, b)?;
@@ -78,7 +79,7 @@ pub(crate) fn prepare<'a>(
     program: &'a Program,
     facts: &'a Facts,
     rewrite: &Rewrite,
-    arguments: &'a dyn Fn(FuncId) -> RegSet,
+    signature: &'a dyn Fn(FuncId) -> Signature,
     options: ProverOptions,
     backend: &'a Backend,
 ) -> Result<(Checker<'a>, Vec<Run>, Vec<Run>), Refusal> {
@@ -87,7 +88,7 @@ pub(crate) fn prepare<'a>(
         return Err(Refusal::Malformed("the window is never reached, and not just removed"));
     }
     let entry = (rewrite.entry, function.nodes[rewrite.entry].id);
-    let mut symbols = Symbols::new(program, facts, entry, arguments, options);
+    let mut symbols = Symbols::new(program, facts, entry, signature, options);
     if backend.checks_lemmas() {
         symbols.terms.keep_journal();
     }
@@ -130,7 +131,7 @@ pub fn witness(
     program: &Program,
     facts: &Facts,
     rewrite: &Rewrite,
-    arguments: &dyn Fn(FuncId) -> RegSet,
+    signature: &dyn Fn(FuncId) -> Signature,
     backend: &Backend,
 ) -> Option<Witness> {
     let rewrite = of_whole_function(program, rewrite);
@@ -138,7 +139,7 @@ pub fn witness(
     rewrite.validate(function, &facts.flow).ok()?;
     rewrite.validate_entry(function, &facts.flow).ok()?;
     let (mut checker, old, new) =
-        prepare(program, facts, &rewrite, arguments, ProverOptions::default(), backend).ok()?;
+        prepare(program, facts, &rewrite, signature, ProverOptions::default(), backend).ok()?;
     let (run, model, what) = first_difference(&mut checker, &old, &new)?;
     Some(checker.describe_model(run, &model, what))
 }

@@ -67,7 +67,7 @@ pub fn suspects(a: &Program, b: &Program, prover: &Prover) -> Vec<(FuncId, Witne
             }
             let facts = prover.facts(a, function);
             let rewrite = Rewrite { function, entry: 0, window: Vec::new(), edits, rule: "compare".to_string() };
-            let witness = check::witness(a, &facts, &rewrite, &|f| prover.arguments(f), &prover.backend)?;
+            let witness = check::witness(a, &facts, &rewrite, &|f| prover.signature(f), &prover.backend)?;
             Some((function, witness))
         })
         .collect()

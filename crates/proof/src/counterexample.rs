@@ -2,13 +2,13 @@
 //! whoever looks for a better one. They are suggestions; nothing is proven by them.
 
 use crate::ProverOptions;
+use crate::call::Signature;
 use crate::check::{first_difference, prepare};
 use crate::facts::{Facts, Root};
 use crate::rewrite::Rewrite;
 use crate::solver::Backend;
 use crate::symbolic::Symbols;
 use crate::term::Term;
-use karakoram_bpf::effects::RegSet;
 use karakoram_bpf::insn::{FuncId, Reg};
 use karakoram_bpf::program::Program;
 use std::collections::HashMap;
@@ -30,14 +30,14 @@ pub fn counterexample(
     program: &Program,
     facts: &Facts,
     rewrite: &Rewrite,
-    arguments: &dyn Fn(FuncId) -> RegSet,
+    signature: &dyn Fn(FuncId) -> Signature,
     options: ProverOptions,
     backend: &Backend,
 ) -> Option<Counterexample> {
     let function = program.function(rewrite.function);
     rewrite.validate(function, &facts.flow).ok()?;
     rewrite.validate_entry(function, &facts.flow).ok()?;
-    let (mut checker, old, new) = prepare(program, facts, rewrite, arguments, options, backend).ok()?;
+    let (mut checker, old, new) = prepare(program, facts, rewrite, signature, options, backend).ok()?;
     let (_, model, _) = first_difference(&mut checker, &old, &new)?;
     describe(&mut checker.symbols, &model)
 }

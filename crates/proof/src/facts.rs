@@ -7,7 +7,7 @@
 //! root's value plus its delta. Roots therefore only relate locations within one state.
 
 pub use crate::bytes::{PacketBytes, StackBytes};
-use crate::call::{CallModel, CallResult, Effect, Known, Mode};
+use crate::call::{CallModel, CallResult, Effect, Known, Mode, Signature};
 use crate::flow::Flow;
 pub use crate::interface::Arguments;
 use crate::range::Range;
@@ -235,12 +235,12 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Derives the facts of a function. `arguments` tells which argument registers each function
-    /// of the program reads, `given` what this one is called with; see [`crate::interface`].
+    /// Derives the facts of a function. `signature` tells what is known of other
+    /// functions of the program, `given` what this one is called with; see [`crate::interface`].
     pub fn derive(
         program: &Program,
         function: FuncId,
-        arguments: &dyn Fn(FuncId) -> RegSet,
+        signature: &dyn Fn(FuncId) -> Signature,
         given: &Arguments,
     ) -> Facts {
         let flow = Flow::of(program.function(function));
@@ -251,7 +251,7 @@ impl Facts {
         let mut analysis = Analysis {
             program,
             function,
-            arguments,
+            signature,
             flow: &flow,
             hook,
             escapes: false,
@@ -285,7 +285,7 @@ impl Facts {
             }
         }
         let (escapes, spills, calls) = (analysis.escapes, analysis.spills, std::mem::take(&mut analysis.calls));
-        let live = crate::liveness::registers(program, function, &flow, arguments);
+        let live = crate::liveness::registers(program, function, &flow, signature);
         let live_stack = crate::liveness::stack(&flow, &touched);
         let live_packet = crate::liveness::packet(&flow, &touched);
         Facts {
@@ -356,7 +356,7 @@ pub(crate) struct Touched {
 struct Analysis<'a> {
     program: &'a Program,
     function: FuncId,
-    arguments: &'a dyn Fn(FuncId) -> RegSet,
+    signature: &'a dyn Fn(FuncId) -> Signature,
     flow: &'a Flow,
     hook: Option<Hook>,
     escapes: bool,
@@ -544,7 +544,7 @@ impl Analysis<'_> {
             let fact = &state.regs[r.index()];
             Known { value: fact.value(), map: if let Kind::Map(m) = fact.kind { Some(m) } else { None } }
         };
-        let model = CallModel::of(self.program, callee, &known, self.arguments);
+        let model = CallModel::of(self.program, callee, &known, self.signature);
         if model.packet != Effect::None {
             self.touch_packet(None, Mode::ReadWrite);
         }

@@ -2,12 +2,13 @@
 //! call of it. Derived from the input once. It stays true whatever is proven of callers and callees,
 //! because calls are made with the same arguments before and after.
 
+use crate::call::Signature;
 use crate::facts::{Fact, Facts, Kind, Root, State, join};
 use crate::range::Range;
 use crate::region::Region;
 use karakoram_bpf::effects::RegSet;
 use karakoram_bpf::insn::*;
-use karakoram_bpf::program::{Entry, Program};
+use karakoram_bpf::program::{Entry, Function, Program};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -101,7 +102,7 @@ fn passed(fact: &Fact, to: Reg) -> Fact {
 /// What each function of a program is called with. Only of functions that nothing outside the object
 /// can call is anything known, and of those only when all their calls are seen: no recursion, no
 /// address taken.
-pub fn arguments(program: &Program, reads: &dyn Fn(FuncId) -> RegSet) -> Vec<Arguments> {
+pub fn arguments(program: &Program, signature: &dyn Fn(FuncId) -> Signature) -> Vec<Arguments> {
     let n = program.functions.len();
     let closed = closed(program);
     let callees: Vec<BTreeSet<usize>> = (0..n).map(|f| callees(program, f)).collect();
@@ -119,12 +120,39 @@ pub fn arguments(program: &Program, reads: &dyn Fn(FuncId) -> RegSet) -> Vec<Arg
         if !callees[f].iter().any(|g| closed[*g]) {
             continue;
         }
-        for (callee, arguments) in Facts::derive(program, FuncId(f as u32), reads, &found[f]).calls {
+        for (callee, arguments) in Facts::derive(program, FuncId(f as u32), signature, &found[f]).calls {
             let all = &mut known[callee.0 as usize];
             *all = Some(all.as_ref().map_or(arguments.clone(), |a| a.join(&arguments)));
         }
     }
     found
+}
+
+/// The largest number that each function returns, where it returns nothing but numbers of 32 bits. Only
+/// of functions that nothing outside the object can call or replace is anything known, and of none that
+/// calls itself in the end. It stays true, because what is proven of a function keeps what it returns.
+pub fn returned(program: &Program, reads: &[RegSet], given: &[Arguments]) -> Vec<Option<u64>> {
+    let closed = closed(program);
+    let callees: Vec<BTreeSet<usize>> = (0..closed.len()).map(|f| callees(program, f)).collect();
+    let is_wanted = |f: &usize| closed[*f] && callees.iter().any(|c| c.contains(f));
+    let mut waiting: BTreeSet<usize> = (0..closed.len()).filter(is_wanted).collect();
+    let mut found = vec![None; closed.len()];
+    // Callees first.
+    while let Some(f) = waiting.iter().copied().find(|f| callees[*f].is_disjoint(&waiting)) {
+        waiting.remove(&f);
+        let signature = |g: FuncId| Signature { reads: reads[g.0 as usize], returns: found[g.0 as usize] };
+        let facts = Facts::derive(program, FuncId(f as u32), &signature, &given[f]);
+        found[f] = largest_returned(&program.functions[f], &facts);
+    }
+    found
+}
+
+/// The largest number in `r0` at any exit.
+fn largest_returned(function: &Function, facts: &Facts) -> Option<u64> {
+    let exits = (0..function.nodes.len()).filter(|p| function.nodes[*p].insn == Insn::Exit);
+    let results: Vec<Fact> = exits.filter_map(|p| Some(facts.before[p].as_ref()?.regs[0])).collect();
+    let is_small = |r: &Fact| r.kind == Kind::Scalar && r.range.max <= u32::MAX as u64;
+    results.iter().map(|r| is_small(r).then_some(r.range.max)).reduce(|a, b| Some(a?.max(b?)))?
 }
 
 /// Functions that only calls by name in this program can reach.

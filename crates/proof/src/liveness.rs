@@ -1,7 +1,7 @@
 //! Liveness: which registers and stack bytes still matter at each point.
 
 use crate::bytes::{PacketBytes, StackBytes};
-use crate::call::{CallModel, Known, Mode};
+use crate::call::{CallModel, Known, Mode, Signature};
 use crate::facts::Touched;
 use crate::flow::Flow;
 use karakoram_bpf::effects::{self, RegSet};
@@ -17,7 +17,10 @@ pub fn arguments(program: &Program) -> Vec<RegSet> {
             .map(|i| {
                 let function = FuncId(i as u32);
                 let flow = Flow::of(program.function(function));
-                let live = registers(program, function, &flow, &|f: FuncId| known[f.0 as usize]);
+                let live = registers(program, function, &flow, &|f: FuncId| Signature {
+                    reads: known[f.0 as usize],
+                    returns: None,
+                });
                 live.first().map_or(RegSet::EMPTY, |l| l.minus(l.minus(RegSet::ARGUMENTS)))
             })
             .collect();
@@ -34,7 +37,7 @@ pub(crate) fn registers(
     program: &Program,
     function: FuncId,
     flow: &Flow,
-    arguments: &dyn Fn(FuncId) -> RegSet,
+    signature: &dyn Fn(FuncId) -> Signature,
 ) -> Vec<RegSet> {
     let nodes = &program.function(function).nodes;
     let uses: Vec<(RegSet, RegSet)> = nodes
@@ -43,7 +46,7 @@ pub(crate) fn registers(
             let e = effects::of(&node.insn);
             match node.insn {
                 Insn::Call(callee) => {
-                    let model = CallModel::of(program, callee, &|_| Known::default(), arguments);
+                    let model = CallModel::of(program, callee, &|_| Known::default(), signature);
                     (model.reads, e.writes)
                 }
                 _ => (e.reads, e.writes),

@@ -6,7 +6,7 @@
 
 use crate::ProverOptions;
 use crate::arithmetic;
-use crate::call::{Access, CallModel, CallResult, Effect, Known, Mode};
+use crate::call::{Access, CallModel, CallResult, Effect, Known, Mode, Signature};
 use crate::facts::{Facts, Kind, Location, Root, State};
 use crate::range::Range;
 use crate::refusal::Refusal;
@@ -213,7 +213,7 @@ pub struct Symbols<'a> {
     /// Its identity.
     pub entry_id: InsnId,
     /// Argument registers that each function reads.
-    pub arguments: &'a dyn Fn(FuncId) -> RegSet,
+    pub signature: &'a dyn Fn(FuncId) -> Signature,
     /// Which optimizations of the memory model are on.
     pub options: ProverOptions,
     entry_regs: Option<[Option<Term>; Reg::COUNT]>,
@@ -235,7 +235,7 @@ impl<'a> Symbols<'a> {
         program: &'a Program,
         facts: &'a Facts,
         (entry, entry_id): (usize, InsnId),
-        arguments: &'a dyn Fn(FuncId) -> RegSet,
+        signature: &'a dyn Fn(FuncId) -> Signature,
         options: ProverOptions,
     ) -> Symbols<'a> {
         Symbols {
@@ -245,7 +245,7 @@ impl<'a> Symbols<'a> {
             facts,
             entry,
             entry_id,
-            arguments,
+            signature,
             options,
             entry_regs: None,
             work: 0,
@@ -935,7 +935,7 @@ impl Executor<'_, '_, '_> {
             let term = run.regs[r.index()];
             Known { value: term.and_then(|t| symbols.terms.as_const(t)), map: term.and_then(|t| symbols.map_of(t)) }
         };
-        let model = CallModel::of(symbols.program, callee, &known, symbols.arguments);
+        let model = CallModel::of(symbols.program, callee, &known, symbols.signature);
         let droppable = model.droppable && (self.silent.calls)(self.node.id);
         let mut arguments = Vec::new();
         for r in model.reads.iter() {

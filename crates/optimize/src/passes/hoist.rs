@@ -163,12 +163,11 @@ impl Tree {
         Some(self.proposal(context, renamed(insn, dst, to, true, false), places, changes, root))
     }
 
-    /// What the first branch looks at goes elsewhere, so that it does not need `dst`.
+    /// What the branches look at goes elsewhere, so that they do not need `dst`.
     fn with_other_operand(&self, context: &Context, insn: &Insn, places: &[usize], dst: Reg) -> Option<Proposal> {
-        let later = self.inner.iter().filter(|p| **p != self.root);
-        let web = context.webs().id_used(self.root, dst)?;
-        let is_needed = |p: &usize| context.reads[*p].union(context.writes[*p]).contains(dst);
-        if later.clone().any(is_needed) || context.webs().get(web)?.uses.iter().any(|u| *u > self.root) {
+        let mut readers = self.inner.iter().filter(|p| context.reads[**p].contains(dst));
+        let web = context.webs().id_used(*readers.next()?, dst)?;
+        if self.written.contains(dst) || readers.any(|p| context.webs().id_used(*p, dst) != Some(web)) {
             return None;
         }
         let value = Value::of(web, dst);
