@@ -107,9 +107,14 @@ pub struct LossStream {
 impl LossStream {
     /// The stream of a model and a source of random numbers.
     pub fn new(model: LossModel, random: Random) -> LossStream {
+        LossStream::starting(model, random, 0)
+    }
+
+    /// The same for frames from a position on.
+    pub fn starting(model: LossModel, random: Random, from: u64) -> LossStream {
         let mut stream =
             LossStream { model, random, next: 0, taken: 0, is_bad: false, unmended: Vec::new(), next_raw: None };
-        stream.next = stream.following(0);
+        stream.next = stream.following(from);
         stream
     }
 
@@ -195,6 +200,24 @@ impl LossStream {
     }
 }
 
+/// How long the bursts of lost frames are that a model makes of so many frames: how many there are of each
+/// length, the last one with all that are longer.
+pub fn burst_lengths<const N: usize>(model: LossModel, frames: u64, random: Random) -> [u64; N] {
+    let mut stream = LossStream::new(model, random);
+    let mut lengths = [0; N];
+    let mut burst = 0;
+    while stream.next() < frames {
+        let at = stream.next();
+        stream.is_lost(at);
+        burst += 1;
+        if stream.next() != at + 1 {
+            lengths[burst.min(N) - 1] += 1;
+            burst = 0;
+        }
+    }
+    lengths
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,6 +243,16 @@ mod tests {
         let bursts = 1 + lost.windows(2).filter(|w| w[1] != w[0] + 1).count();
         let mean = lost.len() as f64 / bursts as f64;
         assert!((mean - 4.0).abs() < 0.2, "{mean}");
+    }
+
+    #[test]
+    fn bursts_are_counted() {
+        let model = LossModel::Trace(vec![0, 1, 2, 5, 9, 10, 20, 21, 22, 23]);
+        assert_eq!(burst_lengths(model.clone(), 100, Random::new(1)), [1, 1, 2]);
+        assert_eq!(burst_lengths(model, 7, Random::new(1)), [1, 0, 1]);
+        // Independent losses: each burst goes on with the probability of a loss.
+        let [one, more] = burst_lengths(LossModel::Independent(5e-2), 10_000_000, Random::new(1));
+        assert!((more as f64 / (one + more) as f64 / 5e-2 - 1.0).abs() < 0.03, "{one} {more}");
     }
 
     #[test]

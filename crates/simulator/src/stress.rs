@@ -33,6 +33,9 @@ pub struct Stress {
     pub frames: u64,
     /// The seed of the losses.
     pub seed: u64,
+    /// With it, copies are lost at this rate and not like other frames: what makes rare events frequent. A
+    /// frame that stays lost then counts (loss / copy_loss)^copies frames.
+    pub copy_loss: Option<f64>,
     /// Whether stretches without loss are leapt over. It changes nothing but the time it takes.
     pub is_leaping: bool,
 }
@@ -52,6 +55,7 @@ impl Stress {
             frame_bytes: FULL_FRAME,
             frames: 1_000_000,
             seed: 1,
+            copy_loss: None,
             is_leaping: true,
         }
     }
@@ -118,8 +122,12 @@ impl Outcome {
 /// Runs a stress test, and returns what the machines logged beside what it shows.
 pub fn run<L: Log + Default>(stress: &Stress) -> (Outcome, [L; 2]) {
     let losses = LossStream::new(stress.loss.clone(), Random::named(stress.seed, "link losses"));
+    let mut link = ProtectedLink::<u32, L>::new(&stress.setup, losses);
+    if let Some(rate) = stress.copy_loss {
+        link.lose_copies(LossStream::new(LossModel::Independent(rate), Random::named(stress.seed, "copy losses")));
+    }
     let mut run = Run {
-        link: ProtectedLink::<u32, L>::new(&stress.setup, losses),
+        link,
         stress,
         arrives_at: 0,
         left: stress.frames,

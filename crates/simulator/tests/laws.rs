@@ -1,7 +1,8 @@
 //! Laws that follow from the protocol and not from the simulator's constants.
 
 use karakoram_link::config::{LineRate, Mode, Protection};
-use karakoram_simulator::fct::{Bulk, Flows, Variant, run as run_flows, run_bulk};
+use karakoram_simulator::bulk::{Bulk, run_bulk};
+use karakoram_simulator::fct::{Flows, Variant, run as run_flows};
 use karakoram_simulator::flow::Kind;
 use karakoram_simulator::link::Buffers;
 use karakoram_simulator::loss::LossModel;
@@ -20,6 +21,21 @@ fn what_is_still_lost_is_the_power_of_the_copies() {
         let distance = (outcome.residual as f64 - expected).abs() / expected.sqrt();
         // Bursts of more than five frames are not recovered at all; at these rates there are few.
         assert!(distance < 4.0, "{rate} {copies}: {} of {expected}", outcome.residual);
+    }
+}
+
+/// The same by making the rare event frequent: what stays lost with copies lost half the time, scaled back,
+/// is what stays lost.
+#[test]
+fn rare_losses_can_be_made_frequent() {
+    for buffers in [Buffers::Sorted, Buffers::Rings] {
+        for (rate, copies, mode) in [(1e-3, 1, Mode::Ordered), (1e-3, 2, Mode::NonBlocking), (1e-4, 1, Mode::Ordered)] {
+            let published = Stress::published(LineRate::G25, Protection { mode, copies }, buffers, rate);
+            let (outcome, _) = run::<()>(&Stress { frames: 1_000_000, copy_loss: Some(0.5), ..published });
+            let expected = outcome.counters.lost as f64 * 0.5f64.powi(copies.into());
+            let distance = (outcome.residual as f64 - expected).abs() / expected.sqrt();
+            assert!(distance < 4.0, "{buffers:?} {rate} {copies}: {} of {expected}", outcome.residual);
+        }
     }
 }
 
@@ -46,6 +62,7 @@ fn bulk(algorithm: Algorithm, variant: Variant, rate: f64) -> f64 {
         copies: 3,
         buffers: Buffers::Sorted,
         has_back_pressure: true,
+        moderation: 12_000_000,
         warm_up: 100_000_000_000,
         time: 200_000_000_000,
         seed: 1,

@@ -83,6 +83,11 @@ impl<'a, P: Path> World<'a, P> {
         World { path, transport, hosts, random, events: BinaryHeap::new(), order: 0, wake_at: start, now, dropped: 0 }
     }
 
+    /// The link.
+    pub fn path(&mut self) -> &mut P {
+        self.path
+    }
+
     /// Runs until everything is acknowledged. Returns when the application knows.
     pub fn run_to_end(&mut self) -> u64 {
         while !self.transport.is_done() && self.advance(u64::MAX) {}

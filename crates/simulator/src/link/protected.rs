@@ -1,18 +1,19 @@
 //! The protected link: the protocol's two machines, and everything that takes time between them.
 
+mod receiving;
+mod sending;
+
 use super::copy_ring::CopyRing;
 use super::line::Line;
 use super::losses::Losses;
 use super::occupancy::Occupancy;
 use super::reorder_ring::ReorderRing;
-use super::timing::{HEADER_BYTES, Timing};
+use super::timing::Timing;
 use super::wire::Wire;
 use crate::loss::LossStream;
 use karakoram_link::config::{CopyStore, Protection, ReceiverConfig, Reorder, SenderConfig};
-use karakoram_link::frame::{Arrival, CELL_BYTES, Control, Frame, LinkFrame, Slot};
-use karakoram_link::receiver::Visited;
-use karakoram_link::sender::Visit;
-use karakoram_link::{LinkReceiver, LinkSender, Log, Receiver, Sender};
+use karakoram_link::frame::{CELL_BYTES, Control, Frame, LinkFrame};
+use karakoram_link::{LinkReceiver, LinkSender, Log, Mode, Receiver, Sender};
 
 /// A frame that a simulated link carries.
 pub trait Carried: Frame {
@@ -89,23 +90,16 @@ pub struct ProtectedLink<F, L = ()> {
 impl<F: Carried, L: Log + Default> ProtectedLink<F, L> {
     /// A link at rest. From the first frame on it is as `setup` says.
     pub fn new(setup: &Setup, losses: LossStream) -> Self {
-        let mut sender = Sender::with_log(setup.sender, L::default());
-        if let Some(protection) = setup.protection {
-            sender.enable(0, protection);
-        }
-        let mode = setup.protection.map(|p| p.mode);
-        let has_several = setup.protection.is_some_and(|p| p.copies > 1);
-        let multicast = if has_several { setup.timing.multicast } else { 0 };
-        ProtectedLink {
-            sender,
+        let mut link = ProtectedLink {
+            sender: Sender::with_log(setup.sender, L::default()),
             receiver: Receiver::with_log(setup.receiver, L::default()),
             timing: setup.timing,
-            is_protected: setup.protection.is_some(),
-            is_ordered: mode == Some(karakoram_link::Mode::Ordered),
+            is_protected: false,
+            is_ordered: false,
             has_copy_ring: setup.sender.copy_store == CopyStore::Ring,
             has_reorder_ring: setup.receiver.reorder == Reorder::Ring,
             mark_cells: setup.mark_cells.unwrap_or(u32::MAX),
-            requeue: setup.timing.requeue + multicast,
+            requeue: setup.timing.requeue,
             wire: Wire::new(setup.timing.committed, losses),
             transmit_at: u64::MAX,
             arrivals: Line::new(),
@@ -121,11 +115,34 @@ impl<F: Carried, L: Log + Default> ProtectedLink<F, L> {
             stopped_since: None,
             copy_bytes: Occupancy::new(),
             waiting_bytes: Occupancy::new(),
+        };
+        if let Some(protection) = setup.protection {
+            link.protect(0, protection);
         }
+        link
     }
 }
 
 impl<F: Carried, L: Log> ProtectedLink<F, L> {
+    /// Frames are protected from now on.
+    pub fn protect(&mut self, now: u64, protection: Protection) {
+        self.sender.enable(now, protection);
+        self.is_protected = true;
+        self.is_ordered = protection.mode == Mode::Ordered;
+        let multicast = if protection.copies > 1 { self.timing.multicast } else { 0 };
+        self.requeue = self.timing.requeue + multicast;
+    }
+
+    /// From now on the wire loses other frames. Positions count from the first frame of the link.
+    pub fn lose(&mut self, losses: impl FnOnce(u64) -> LossStream) {
+        self.wire.losses = losses(self.wire.position);
+    }
+
+    /// Copies are lost by a stream of their own, whose positions count copies only.
+    pub fn lose_copies(&mut self, losses: LossStream) {
+        self.wire.copy_losses = Some((0, losses));
+    }
+
     /// What happened on the wire.
     pub fn counters(&self) -> &Counters {
         &self.counters
@@ -227,232 +244,6 @@ impl<F: Carried, L: Log> ProtectedLink<F, L> {
             self.receiver.on_timer(now);
             self.after_receiver(now, sink);
             self.offer(now);
-        }
-    }
-
-    /// The port may have room.
-    #[inline]
-    fn offer(&mut self, now: u64) {
-        self.transmit_at = self.transmit_at.min(self.wire.ready_at().max(now));
-    }
-
-    #[inline]
-    fn transmit(&mut self, now: u64) {
-        let is_marked = self.sender.queue_cells() >= self.mark_cells;
-        let Some(frame) = self.sender.poll_transmit(now) else {
-            self.wait(now);
-            return;
-        };
-        self.transmit_at = self.wire.ready_at().max(now);
-        self.commit(now, frame, is_marked);
-        self.transmit_at = self.wire.ready_at().max(now);
-        if self.sender.queue_cells() == 0 && self.sender.is_quiet() {
-            self.wait(now);
-        }
-    }
-
-    /// Nothing to send: until something comes, or a dummy is due.
-    #[inline]
-    fn wait(&mut self, now: u64) {
-        let at = self.sender.next_deadline().unwrap_or(u64::MAX);
-        self.transmit_at = if at == u64::MAX { at } else { at.max(self.wire.ready_at()).max(now + 1) };
-    }
-
-    #[inline]
-    fn commit(&mut self, now: u64, mut frame: LinkFrame<F>, is_marked: bool) {
-        let time = match &mut frame {
-            LinkFrame::Data { frame, .. } => {
-                if is_marked {
-                    frame.mark();
-                }
-                self.timing.rate.frame(frame.bytes().into(), HEADER_BYTES)
-            }
-            LinkFrame::Plain(frame) => {
-                if is_marked {
-                    frame.mark();
-                }
-                self.timing.rate.frame(frame.bytes().into(), 0)
-            }
-            LinkFrame::Dummy(_) | LinkFrame::Sync { .. } => self.timing.rate.frame(0, 0),
-        };
-        let (start, end, is_lost) = self.wire.commit(now, time);
-        self.account(start, &frame, is_lost);
-        if !is_lost {
-            self.arrivals.push(end + self.timing.propagation, frame);
-        }
-    }
-
-    #[inline]
-    fn account(&mut self, start: u64, frame: &LinkFrame<F>, is_lost: bool) {
-        let is_first = match frame {
-            LinkFrame::Data { header, frame } if !header.is_retransmission => {
-                self.mirror(start, frame.bytes());
-                true
-            }
-            LinkFrame::Plain(_) => true,
-            _ => false,
-        };
-        self.counters.sent += u64::from(is_first);
-        if is_lost {
-            self.counters.lost += u64::from(is_first);
-            self.counters.lost_others += u64::from(!is_first);
-            if is_first && self.is_protected {
-                self.losses.lose(self.sender.next_sequence() - 1);
-            }
-        }
-    }
-
-    #[inline]
-    fn mirror(&mut self, start: u64, bytes: u32) {
-        if self.has_copy_ring {
-            let time = self.timing.ring_rate.frame(bytes.into(), HEADER_BYTES);
-            self.copies.enter(start + self.timing.mirror - time, self.sender.next_sequence() - 1, time);
-        } else {
-            self.copy_bytes.set(start, self.sender.copy_bytes());
-        }
-    }
-
-    #[inline]
-    fn look_at_copy(&mut self, now: u64) {
-        let waiting = self.copies.waiting(now);
-        let Some((sequence, time)) = self.copies.pop() else { return };
-        let bytes = time / self.timing.ring_rate.time(1);
-        self.copy_bytes.set(now, waiting * bytes);
-        if self.losses.is_wanted(sequence) {
-            self.wanted.push(now + self.requeue, sequence);
-        } else if self.sender.visit(now, sequence) == Visit::Keep {
-            self.copies.stay(now + self.timing.copy_round - time, sequence, time);
-        }
-    }
-
-    fn resend(&mut self, now: u64) {
-        if let Some((_, sequence)) = self.wanted.pop() {
-            self.losses.forget_wanted(sequence);
-            self.sender.visit(now, sequence);
-            self.offer(now);
-        }
-    }
-
-    #[inline]
-    fn control(&mut self, now: u64, line: usize) {
-        let line = match line {
-            0 => &mut self.acknowledgements,
-            1 => &mut self.notifications,
-            _ => &mut self.pauses,
-        };
-        let Some((_, control)) = line.pop() else { return };
-        self.sender.on_control(now, control);
-        match control {
-            Control::Ack(_) if !self.has_copy_ring => self.copy_bytes.set(now, self.sender.copy_bytes()),
-            Control::Ack(_) => {}
-            Control::Pause { quanta } => {
-                self.on_pause(now, quanta > 0);
-                self.offer(now);
-            }
-            Control::Loss(loss) => {
-                if self.has_copy_ring {
-                    self.losses.want(loss, self.sender.next_sequence());
-                }
-                self.offer(now);
-            }
-            Control::Replay(_) => self.offer(now),
-        }
-    }
-
-    fn on_pause(&mut self, now: u64, is_stopped: bool) {
-        match (is_stopped, self.stopped_since) {
-            (true, None) => self.stopped_since = Some(now),
-            (false, Some(since)) => {
-                self.counters.stopped += now - since;
-                self.stopped_since = None;
-            }
-            _ => {}
-        }
-    }
-
-    #[inline]
-    fn arrive(&mut self, now: u64, sink: &mut impl FnMut(u64, F)) {
-        let Some((_, frame)) = self.arrivals.pop() else { return };
-        let is_again = self.losses.arrive(now, &frame, self.receiver.due_sequence());
-        match self.receiver.on_frame(now, frame) {
-            Arrival::Deliver(frame) => {
-                self.counters.repeated += u64::from(is_again && !self.is_ordered);
-                self.counters.delivered += u64::from(!is_again || self.is_ordered);
-                self.hand_on(now, frame, sink);
-            }
-            Arrival::Held if self.has_reorder_ring => {
-                let (bytes, cells) = self.losses.held;
-                self.ring.enter(now, bytes, cells);
-                self.waiting_bytes.set(now, self.ring.queued_bytes());
-            }
-            Arrival::Held | Arrival::Consumed | Arrival::Dropped(_) => {}
-        }
-        self.after_receiver(now, sink);
-    }
-
-    #[inline]
-    fn hand_on(&mut self, now: u64, frame: F, sink: &mut impl FnMut(u64, F)) {
-        self.counters.delivered_bytes += u64::from(frame.bytes());
-        sink(now, frame);
-    }
-
-    fn look_at_ring(&mut self, now: u64, sink: &mut impl FnMut(u64, F)) {
-        let Some((bytes, cells)) = self.ring.look() else { return };
-        match self.receiver.visit(now) {
-            Some(Visited::Deliver(frame)) => {
-                self.counters.delivered += 1;
-                self.hand_on(now, frame, sink);
-            }
-            Some(Visited::Again) => self.ring.enter(now, bytes, cells),
-            Some(Visited::Dropped(_)) | None => {}
-        }
-        self.waiting_bytes.set(now, self.ring.queued_bytes());
-        self.after_receiver(now, sink);
-    }
-
-    fn depart(&mut self, now: u64) {
-        let time = self.timing.ring_rate.frame(self.ring.head_bytes(), HEADER_BYTES);
-        let depth = self.ring.depart(now, time, self.timing.reorder_round);
-        self.receiver.ring_depth(now, depth);
-        self.waiting_bytes.set(now, self.ring.queued_bytes());
-        self.send_urgent(now);
-    }
-
-    /// What is due leaves, and what there is to say is said.
-    #[inline]
-    fn after_receiver(&mut self, now: u64, sink: &mut impl FnMut(u64, F)) {
-        if !self.is_protected {
-            return;
-        }
-        if !self.has_reorder_ring {
-            while let Some(frame) = self.receiver.poll_deliver(now) {
-                self.counters.delivered += 1;
-                self.hand_on(now, frame, sink);
-            }
-            if self.is_ordered {
-                self.waiting_bytes.set(now, self.receiver.waiting_bytes());
-            }
-        }
-        self.send_urgent(now);
-        if let Some(control) = self.receiver.poll_control(now, Slot::Idle) {
-            self.acknowledgements.push(now + self.timing.acknowledgement, control);
-        }
-        self.timer_at = self.receiver.next_deadline().unwrap_or(u64::MAX);
-    }
-
-    #[inline]
-    fn send_urgent(&mut self, now: u64) {
-        while let Some(control) = self.receiver.poll_control(now, Slot::Urgent) {
-            match control {
-                Control::Pause { .. } => {
-                    let tick = now.next_multiple_of(self.timing.tick);
-                    self.pauses.push(tick + self.timing.pause, control);
-                }
-                Control::Ack(_) => self.acknowledgements.push(now + self.timing.acknowledgement, control),
-                Control::Loss(_) | Control::Replay(_) => {
-                    self.notifications.push(now + self.timing.notification, control);
-                }
-            }
         }
     }
 }

@@ -14,13 +14,16 @@ pub struct Wire {
     pub position: u64,
     /// How long the wire was busy.
     pub busy: u64,
-    losses: LossStream,
+    pub losses: LossStream,
+    /// How many copies there were, and which of them are lost; without it, copies are frames like others.
+    pub copy_losses: Option<(u64, LossStream)>,
 }
 
 impl Wire {
     /// A free port.
     pub fn new(committed: usize, losses: LossStream) -> Wire {
-        Wire { committed, ends: VecDeque::with_capacity(committed + 1), free_at: 0, position: 0, busy: 0, losses }
+        let ends = VecDeque::with_capacity(committed + 1);
+        Wire { committed, ends, free_at: 0, position: 0, busy: 0, losses, copy_losses: None }
     }
 
     /// When the port takes another frame.
@@ -29,10 +32,10 @@ impl Wire {
         if self.ends.len() < self.committed { 0 } else { self.ends[self.ends.len() - self.committed] }
     }
 
-    /// Commits a frame that takes so long. Returns when its first bit leaves, when its last one does,
-    /// and whether it will be corrupted.
+    /// Commits a frame that takes so long, for the first time or as a copy. Returns when its first bit leaves,
+    /// when its last one does, and whether it will be corrupted.
     #[inline]
-    pub fn commit(&mut self, now: u64, time: u64) -> (u64, u64, bool) {
+    pub fn commit(&mut self, now: u64, time: u64, is_copy: bool) -> (u64, u64, bool) {
         let start = self.free_at.max(now);
         self.free_at = start + time;
         self.busy += time;
@@ -42,7 +45,13 @@ impl Wire {
         self.ends.push_back(self.free_at);
         let is_lost = self.losses.is_lost(self.position);
         self.position += 1;
-        (start, self.free_at, is_lost)
+        match &mut self.copy_losses {
+            Some((copies, losses)) if is_copy => {
+                *copies += 1;
+                (start, self.free_at, losses.is_lost(*copies - 1))
+            }
+            _ => (start, self.free_at, is_lost),
+        }
     }
 
     /// Position of the next frame that will be corrupted.

@@ -92,6 +92,11 @@ impl Order<'_> {
         if self.is_quick { (amount / 20).max(1) } else { amount }
     }
 
+    /// The same as a factor.
+    fn fraction(&self) -> f64 {
+        if self.is_quick { 0.05 } else { 1.0 }
+    }
+
     /// Says how far it is, and stops when that was asked for.
     fn step(&self, done: usize, all: usize, next: &str) -> Result<(), Failure> {
         self.bar.show(done, all, next);
