@@ -12,8 +12,10 @@ mod skip;
 mod timing;
 mod wire;
 
+pub(crate) use line::Line;
 pub use occupancy::Occupancy;
 pub use protected::{Carried, Counters, ProtectedLink, Setup};
 pub use setup::{Buffers, MARK_CELLS, STRESS_QUEUE_CELLS, rate};
 pub use skip::Moment;
 pub use timing::{Rate, Timing};
+pub(crate) use wire::Wire;

@@ -1,5 +1,7 @@
 //! `kara link simulate`: a protected link under full load.
 
+mod go_back;
+
 use crate::arguments::Common;
 use crate::failure::{Answer, Failure};
 use crate::output;
@@ -7,8 +9,9 @@ use clap::ValueEnum;
 use karakoram_link::Mode;
 use karakoram_link::config::{LineRate, Protection};
 use karakoram_link::rate::Probability;
-use karakoram_simulator::link::{Buffers, Occupancy};
-use karakoram_simulator::loss::{Bursty, LossModel};
+use karakoram_simulator::link::{Buffers, Occupancy, rate};
+use karakoram_simulator::loss::{Bursty, LossModel, LossStream};
+use karakoram_simulator::random::Random;
 use karakoram_simulator::stress::{FULL_FRAME, Outcome, Stress, run};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -21,6 +24,7 @@ Examples:
   kara link simulate --loss 1e-5 --frames 10000000000           ten billion frames, in seconds
   kara link simulate --loss 1e-2 --burst 3 --mode non-blocking
   kara link simulate --trace lost.txt --frames 100000           positions on the wire, one in each line
+  kara link simulate --protocol go-back-n --loss 1e-3           Ultra Ethernet's link-level retry instead
 
 The same options and seed give the same figures. Stretches without loss are leapt over, which changes
 nothing but the time it takes (--step does not). How fast it was is said on standard error.
@@ -34,6 +38,9 @@ pub struct Options {
     /// Line rate
     #[arg(long, value_enum, default_value_t = Line::G100)]
     line: Line,
+    /// How lost frames come back
+    #[arg(long, value_enum, default_value_t = Protocol::Selective)]
+    protocol: Protocol,
     /// Share of frames that the link corrupts
     #[arg(long, value_name = "P", default_value = "1e-3")]
     loss: Probability,
@@ -74,6 +81,15 @@ enum Line {
     G100,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+enum Protocol {
+    /// Each lost frame is sent again (LinkGuardian)
+    Selective,
+    /// Everything from the lost frame on is sent again (Ultra Ethernet's link-level retry); in order, no rings,
+    /// an answer within a microsecond. --mode, --copies, --buffers and --step do not apply
+    GoBackN,
+}
+
 #[derive(Clone, Copy, ValueEnum, Debug)]
 enum Order {
     Ordered,
@@ -91,6 +107,11 @@ enum Store {
 impl Options {
     /// Simulates.
     pub fn run(&self, common: &Common) -> Result<Answer, Failure> {
+        if self.protocol == Protocol::GoBackN {
+            let losses = LossStream::new(self.loss()?, Random::named(self.seed, "link losses"));
+            go_back::simulate(rate(self.line()), self.frames, losses, common);
+            return Ok(Answer::Yes);
+        }
         let stress = self.stress()?;
         let started = Instant::now();
         let (outcome, _) = run::<()>(&stress);
@@ -109,12 +130,16 @@ impl Options {
         Ok(Answer::Yes)
     }
 
-    fn stress(&self) -> Result<Stress, Failure> {
-        let line = match self.line {
+    fn line(&self) -> LineRate {
+        match self.line {
             Line::G10 => LineRate::G10,
             Line::G25 => LineRate::G25,
             Line::G100 => LineRate::G100,
-        };
+        }
+    }
+
+    fn stress(&self) -> Result<Stress, Failure> {
+        let line = self.line();
         let mode = match self.mode {
             Order::Ordered => Mode::Ordered,
             Order::NonBlocking => Mode::NonBlocking,
