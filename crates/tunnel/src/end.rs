@@ -9,6 +9,7 @@ use crate::delay::Delay;
 use crate::health::Health;
 use crate::journal::Journal;
 use crate::loss::Loss;
+use crate::mark::mark;
 use crate::pacer::Pacer;
 use crate::packet::{Packet, borrowed, owned};
 use crate::port::Port;
@@ -226,6 +227,8 @@ impl End {
                 return Ok(false);
             };
             self.counters.from_inside += 1;
+            let is_long = self.settings.mark_cells.is_some_and(|cells| self.sender.queue_cells() >= cells);
+            self.counters.marked += u64::from(is_long && mark(&mut self.buffer[..length]));
             // A frame that does not fit is counted by the sender.
             let _ = self.sender.enqueue(self.clock.now_ps(), Packet::new(&self.buffer[..length]));
         }

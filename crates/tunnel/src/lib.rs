@@ -16,6 +16,7 @@ mod end;
 mod health;
 mod journal;
 mod loss;
+mod mark;
 mod pacer;
 mod packet;
 mod port;

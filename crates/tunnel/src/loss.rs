@@ -2,6 +2,8 @@
 
 use karakoram_link::sequence::FIRST;
 use karakoram_link::{LinkFrame, LossTrace, Probability};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
 /// Which frames are lost.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -24,24 +26,24 @@ pub enum LossModel {
 pub(crate) struct Loss {
     model: LossModel,
     limit: u64,
-    random: u64,
+    random: Xoshiro256PlusPlus,
     pub(crate) lost_frames: u64,
 }
 
 impl Loss {
     pub(crate) fn new(model: LossModel) -> Loss {
-        let (limit, random) = match &model {
+        let (limit, seed) = match &model {
             LossModel::Random { rate, seed } => ((rate.to_f64() * u64::MAX as f64) as u64, *seed),
             _ => (0, 0),
         };
-        Loss { model, limit, random, lost_frames: 0 }
+        Loss { model, limit, random: Xoshiro256PlusPlus::seed_from_u64(seed), lost_frames: 0 }
     }
 
     /// Whether a frame is lost; `next` is the sender's next number.
     pub(crate) fn is_lost<F>(&mut self, frame: Option<&LinkFrame<F>>, next: u64) -> bool {
         let is_lost = match &mut self.model {
             LossModel::None => false,
-            LossModel::Random { .. } => splitmix(&mut self.random) < self.limit,
+            LossModel::Random { .. } => self.random.next_u64() < self.limit,
             LossModel::Trace(trace) => match frame {
                 Some(LinkFrame::Data { header, .. }) => trace.is_lost(header.sequence.near(next.max(FIRST))),
                 _ => false,
@@ -50,14 +52,6 @@ impl Loss {
         self.lost_frames += u64::from(is_lost);
         is_lost
     }
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014).
-fn splitmix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
 }
 
 #[cfg(test)]

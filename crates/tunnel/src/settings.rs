@@ -34,6 +34,8 @@ pub struct Settings {
     pub epoch: u64,
     /// Room for frames that wait for the line, in cells of 80 bytes.
     pub queue_cells: u32,
+    /// Mark frames for congestion from so many cells in the queue on, where their transport understands it.
+    pub mark_cells: Option<u32>,
     /// Frames that can wait for a gap to close, and copies that are kept.
     pub window_frames: usize,
 }

@@ -47,6 +47,7 @@ pub(crate) struct Counters {
     pub(crate) line_bytes: u64,
     pub(crate) unreadable: u64,
     pub(crate) foreign: u64,
+    pub(crate) marked: u64,
     pub(crate) refused_by_line: u64,
     pub(crate) refused_by_inside: u64,
 }
@@ -54,7 +55,7 @@ pub(crate) struct Counters {
 impl Counters {
     /// With the processor time of the link's thread. A frame that goes through is counted twice here,
     /// where it comes in and where it goes out.
-    pub(crate) fn figures(&self, cpu_ns: u64) -> [(&'static str, u64); 11] {
+    pub(crate) fn figures(&self, cpu_ns: u64) -> [(&'static str, u64); 12] {
         let frames = (self.from_inside + self.to_inside + self.to_line + self.from_line).div_ceil(2);
         [
             ("cpu_ns", cpu_ns),
@@ -66,6 +67,7 @@ impl Counters {
             ("line_bytes", self.line_bytes),
             ("unreadable", self.unreadable),
             ("foreign", self.foreign),
+            ("marked", self.marked),
             ("refused_by_line", self.refused_by_line),
             ("refused_by_inside", self.refused_by_inside),
         ]

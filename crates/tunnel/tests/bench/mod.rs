@@ -32,6 +32,7 @@ pub fn settings(name: &str, line: &str, mode: Option<Mode>) -> Settings {
         delay_ps: 0,
         epoch: 1,
         queue_cells: 7000,
+        mark_cells: None,
         window_frames: 4096,
     }
 }

@@ -4,6 +4,7 @@ mod buffers;
 mod completion;
 mod fabric;
 mod judge;
+mod real;
 mod stress;
 mod throughput;
 
@@ -14,9 +15,10 @@ use crate::interrupt;
 use crate::output;
 use crate::progress::Bar;
 use clap::ValueEnum;
+use karakoram_lab::environment;
 use karakoram_lab::report::{self, Report, Section, Verdict};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 const AFTER_HELP: &str = "\
@@ -24,12 +26,14 @@ Examples:
   kara link experiment stress                      into build/link-stress
   kara link experiment --all -o build              all of them, a folder for each
   kara link experiment fct --quick --seed 7        a twentieth of the work: shows that it works
+  kara link experiment real --part cubic           kernel TCP over a real link, on this machine
 
-Everything is simulated: the same options, seed and version give the same files. What is run and what
-was published is in experiments/link-*/simulation.toml. A verdict says whether a published figure holds
-here, within the tolerance stated there, and why not when not.
+All but `real` is simulated: the same options, seed and version give the same files. What is run and what
+was published is in experiments/link-*/*.toml. A verdict says whether a published figure holds here,
+within the tolerance stated there, and why not when not. `real` needs root; it works in network
+namespaces of its own, which are gone when it ends, however it ends.
 
-Exit status: 0 done, whatever came out; 2 wrong request.";
+Exit status: 0 done, whatever came out; 2 wrong request; 3 not possible on this machine.";
 
 /// Options of `kara link experiment`.
 #[derive(clap::Args, Debug)]
@@ -38,9 +42,12 @@ pub struct Options {
     /// The experiments
     #[arg(value_enum, value_name = "NAME", required_unless_present = "all")]
     names: Vec<Name>,
-    /// All of them
+    /// All that are simulated
     #[arg(long, conflicts_with = "names")]
     all: bool,
+    /// This part of `real` only
+    #[arg(long, value_name = "PART")]
+    part: Option<String>,
     /// A twentieth of the work
     #[arg(long)]
     quick: bool,
@@ -65,6 +72,8 @@ enum Name {
     Throughput,
     /// A data centre over a year
     Fabric,
+    /// Kernel TCP and memcached over a real link; in parts (cubic, bbr, requests, dctcp)
+    Real,
 }
 
 impl Name {
@@ -75,6 +84,7 @@ impl Name {
             Name::Fct => "link-fct",
             Name::Throughput => "link-throughput",
             Name::Fabric => "link-fabric",
+            Name::Real => "link-real",
         }
     }
 }
@@ -111,16 +121,17 @@ impl Order<'_> {
 impl Options {
     /// Runs them one after the other.
     pub fn run(&self, common: &Common) -> Result<Answer, Failure> {
-        let names = if self.all { Name::value_variants().to_vec() } else { self.names.clone() };
+        let simulated = || Name::value_variants().iter().copied().filter(|n| !matches!(n, Name::Real)).collect();
+        let names: Vec<Name> = if self.all { simulated() } else { self.names.clone() };
         let mut done = Vec::new();
         for name in names {
             let bar = Bar::new(common.quiet, name.folder());
             let order = Order { is_quick: self.quick, seed: self.seed, bar: &bar };
-            let report = self.report(name, &order)?;
             let folder = self.output.join(name.folder());
-            report::write(&report, &folder).map_err(failure)?;
-            bar.done(&folder.display().to_string());
-            done.push((folder, report));
+            match name {
+                Name::Real => self.measure(&folder, &order, &mut done)?,
+                _ => self.keep(self.simulate(name, &order)?, folder, &order, &mut done)?,
+            }
         }
         match common.json {
             true => output::print_json(&to_json(&done)),
@@ -129,21 +140,43 @@ impl Options {
         Ok(Answer::Yes)
     }
 
-    fn report(&self, name: Name, order: &Order) -> Result<Report, Failure> {
+    /// Each part gets a folder.
+    fn measure(&self, folder: &Path, order: &Order, done: &mut Vec<(PathBuf, Report)>) -> Result<(), Failure> {
+        for part in real::parts(self.part.as_deref())? {
+            let report = real::run(&part, order)?.environment(environment::record());
+            self.keep(report, folder.join(&part.name), order, done)?;
+        }
+        Ok(())
+    }
+
+    fn keep(
+        &self,
+        report: Report,
+        folder: PathBuf,
+        order: &Order,
+        done: &mut Vec<(PathBuf, Report)>,
+    ) -> Result<(), Failure> {
+        let report = if self.quick { report.warning("A quick run: a twentieth of the work.") } else { report };
+        report::write(&report, &folder).map_err(failure)?;
+        order.bar.done(&folder.display().to_string());
+        done.push((folder, report));
+        Ok(())
+    }
+
+    fn simulate(&self, name: Name, order: &Order) -> Result<Report, Failure> {
         let report = match name {
             Name::Stress => stress::run(order)?,
             Name::Buffers => buffers::run(order)?,
             Name::Fct => completion::run(order)?,
             Name::Throughput => throughput::run(order)?,
             Name::Fabric => fabric::run(order)?,
+            Name::Real => return Err(Failure::usage("`real` is measured, not simulated")),
         };
-        let environment = vec![
+        Ok(report.environment(vec![
             ("version".to_string(), env!("CARGO_PKG_VERSION").to_string()),
             ("seed".to_string(), self.seed.to_string()),
             ("measured on".to_string(), "a simulation: the machine has no part in the figures".to_string()),
-        ];
-        let report = report.environment(environment);
-        Ok(if self.quick { report.warning("A quick run: a twentieth of the work.") } else { report })
+        ]))
     }
 }
 

@@ -68,6 +68,9 @@ pub struct Options {
     /// Room for frames that wait for the line, in KB
     #[arg(long, value_name = "KB", default_value_t = 560)]
     queue: u32,
+    /// Mark frames for congestion (ECN) from so many KB in the queue on
+    #[arg(long, value_name = "KB")]
+    mark: Option<u32>,
     #[command(flatten)]
     socket: SocketOption,
     /// Write every event as a line to a file
@@ -205,6 +208,7 @@ impl Options {
             delay_ps: ps(self.weather.delay),
             epoch: since_1970.as_micros() as u64,
             queue_cells: (self.queue * 1000).div_ceil(80).max(40),
+            mark_cells: self.mark.map(|kb| (kb * 1000).div_ceil(80)),
             window_frames: self.window,
         })
     }
