@@ -113,3 +113,25 @@ fn dummies_save_lonely_frames() {
         assert!(tail(kind, Variant::ResendOrder) > 10 * lossless, "{}: the dummies did nothing", kind.name());
     }
 }
+
+/// Without dummies, nobody notices that the last frame of a flow's last transmission was lost, and its copy
+/// once went round forever.
+#[test]
+fn flows_without_dummies_end() {
+    for kind in [Kind::Tcp(Algorithm::Dctcp), Kind::Rdma(Repair::GoBackN), Kind::Rdma(Repair::Selective)] {
+        for variant in [Variant::Resend, Variant::ResendOrder] {
+            let flows = Flows {
+                kind,
+                bytes: 24_387,
+                count: 300,
+                variant,
+                line: LineRate::G100,
+                loss: LossModel::Independent(0.1),
+                copies: 1,
+                buffers: Buffers::Rings,
+                seed: 3,
+            };
+            assert_eq!(run_flows(&flows).times.len(), 300);
+        }
+    }
+}
