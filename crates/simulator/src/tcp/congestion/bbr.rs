@@ -17,6 +17,8 @@ const FULL_RATE_ROUNDS: u32 = 3;
 const PROBE_EVERY: u64 = 10_000_000_000_000;
 const PROBE_TIME: u64 = 200_000_000_000;
 const LEAST_WINDOW: u32 = 4;
+/// Full segments in 64 KB.
+const LARGEST_BURST: u32 = 44;
 const SECOND: f64 = 1e12;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,9 +103,16 @@ impl Bbr {
             return 10;
         }
         let path = self.rate() * self.least_rtt as f64 / SECOND;
-        let target = libm::ceil(path * gain) as u32 + 3;
+        let target = libm::ceil(path * gain) as u32 + 3 * self.burst();
         let target = (target + 1) & !1;
         if self.phase == Phase::ProbeRate && self.cycle == 0 { target + 2 } else { target }
+    }
+
+    /// Segments that the host hands over at once (`bbr_tso_segs_goal`): what it sends in a millisecond, as
+    /// much as fits into 64 KB. Three of these may be in the hosts beside what is on the path, so that slow
+    /// interrupts do not starve it.
+    fn burst(&self) -> u32 {
+        ((self.pacing / 1024.0) as u32).clamp(1, LARGEST_BURST)
     }
 
     fn update_rate(&mut self, progress: &Progress) {
