@@ -1,1 +1,1 @@
-kara link simulate --loss 1e-2 --frames 200000 --quiet
+kara link simulate --protocol go-back-n --loss 1e-2 --frames 100000 --quiet
