@@ -86,10 +86,10 @@ struct Prepared {
 }
 
 /// The cache in place.
-struct InPlace<'a> {
+struct InPlace {
     loaded: Option<InKernel>,
     load_ms: f64,
-    _answer: Attached<'a>,
+    _answer: Attached,
     _learn: Option<Attachment>,
 }
 
@@ -117,7 +117,7 @@ impl Prepared {
         client.run(&self.zipf, seed, Duration::from_millis(ms), self.plan.gets_per_set, request.is_interrupted)
     }
 
-    fn attach<'a>(&self, bed: &'a Testbed) -> Result<InPlace<'a>, LabError> {
+    fn attach(&self, bed: &Testbed) -> Result<InPlace, LabError> {
         let Some(compiled) = &self.compiled else {
             let attached = hook::attach(bed, Hook::Socket, None, Place::default())?;
             bed.pin_receiver()?;
