@@ -17,6 +17,8 @@ pub(crate) use machine::size_mark;
 
 /// Registers for arguments, of which the stack pointer and the context take theirs.
 const ARGUMENT_REGISTERS: usize = 5;
+/// The number of no function, of which text is written.
+const NOBODY: u32 = u32::MAX;
 
 /// A structured block that is open.
 struct Control {
@@ -89,7 +91,7 @@ impl<'a> Emitter<'a> {
             text: Text::default(),
             sites,
             place,
-            number: 0,
+            number: NOBODY,
             locals: Vec::new(),
             frame: None,
             stack_pointer: String::new(),
@@ -270,8 +272,24 @@ impl<'a> Emitter<'a> {
     /// Ends the run here.
     fn trap(&mut self, what: Fault, offset: u32) {
         let site = self.site(what, offset);
+        self.trap_at(&site.to_string());
+    }
+
+    /// Ends the run; the number of the site is a value.
+    fn trap_at(&mut self, site: &str) {
         let place = self.place;
-        self.text.line(format!("call i64 @kara_trap(i64 %sp, i64 {site}), !dbg !{place}"));
+        let verdict = self.text.value(format!("call i64 @kara_trap(i64 %sp, i64 {site}), !dbg !{place}"));
+        self.end_run(&verdict);
+    }
+
+    /// Ends the run with a verdict. What that takes grows with the frames that it leaves, so functions
+    /// that do nothing else leave it to their callers.
+    pub(crate) fn end_run(&mut self, verdict: &str) {
+        if self.plan.is_diverging(self.number) {
+            return self.text.line(format!("ret i64 {verdict}"));
+        }
+        let place = self.place;
+        self.text.line(format!("call void @bpf_throw(i64 {verdict}), !dbg !{place}"));
         // Not reached; the verifier wants an end.
         self.text.line("ret i64 0");
     }
@@ -574,7 +592,10 @@ impl<'a> Emitter<'a> {
         let (result, count) = (signature.result, signature.params.len());
         let arguments = self.pop_arguments(count);
         let value = self.call_with(number, &arguments, offset);
-        if let Some(ty) = result {
+        if self.plan.is_diverging(number) {
+            self.end_run(&value);
+            self.reachable = false;
+        } else if let Some(ty) = result {
             let value = self.narrow(ty, &value);
             self.push(ty, value);
         }
@@ -638,6 +659,10 @@ impl<'a> Emitter<'a> {
         for ((_, number), block) in targets.iter().zip(&blocks) {
             self.text.label(block);
             let value = self.call_with(*number, &arguments, offset);
+            if self.plan.is_diverging(*number) {
+                self.end_run(&value);
+                continue;
+            }
             self.text.line(format!("store i64 {value}, ptr {result}"));
             self.text.line(format!("br label %{after}"));
         }

@@ -80,9 +80,16 @@ pub struct Plan {
     pub machines: Vec<Vec<u32>>,
     /// Functions that a call through a pointer can reach, by type, with their places in the table.
     pub targets: BTreeMap<u32, Vec<(u32, u32)>>,
+    /// Functions that always end the run.
+    pub diverging: BTreeSet<u32>,
 }
 
 impl Plan {
+    /// Whether a function always ends the run, and returns the verdict for that.
+    pub fn is_diverging(&self, number: u32) -> bool {
+        self.diverging.contains(&number)
+    }
+
     /// Under which hooks' names a function is translated: each that can reach it when it needs a
     /// context, otherwise none in particular.
     pub fn instances(&self, number: u32) -> Vec<Option<Hook>> {
@@ -115,7 +122,40 @@ pub fn plan(module: &Module, options: &Options) -> Result<Plan, TranslateError> 
     let reachable: Vec<u32> = plan.hooks.keys().copied().collect();
     plan.needs_context = needing_context(module, &calls, &reachable);
     assign_forms(module, &calls, options, &mut plan);
+    plan.diverging = diverging(module, &plan);
     Ok(plan)
+}
+
+/// Functions whose end is never reached, as rustc writes those that panic. Programs and members of
+/// machines are not among them: nobody would end the run.
+fn diverging(module: &Module, plan: &Plan) -> BTreeSet<u32> {
+    let may = |n: &u32, form: &Form| !matches!(form, Form::Machine(_)) && plan.entries.iter().all(|e| e.function != *n);
+    let found = plan.forms.iter().filter(|(number, form)| may(number, form)).map(|(number, _)| *number);
+    found.filter(|n| module.function(*n).is_some_and(|f| never_returns(&f.code))).collect()
+}
+
+/// Whether code ends in `unreachable` and nothing leaves it before.
+fn never_returns(code: &[(u32, Operator)]) -> bool {
+    let mut depth = 0u32;
+    for (_, operator) in code {
+        let leaves = match operator {
+            Operator::Block { .. } | Operator::Loop { .. } | Operator::If { .. } => {
+                depth += 1;
+                false
+            }
+            Operator::End => {
+                depth = depth.saturating_sub(1);
+                false
+            }
+            Operator::Return | Operator::BrTable { .. } => true,
+            Operator::Br { relative_depth } | Operator::BrIf { relative_depth } => *relative_depth >= depth,
+            _ => false,
+        };
+        if leaves {
+            return false;
+        }
+    }
+    matches!(code, [.., (_, Operator::Unreachable), (_, Operator::End)])
 }
 
 /// Programs are exported as `kara:HOOK:VERDICT:NAME`.
@@ -309,4 +349,25 @@ fn components(calls: &Calls, nodes: &[u32]) -> Vec<Vec<u32>> {
         }
     }
     state.found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wasmparser::BlockType;
+
+    fn code(operators: &[Operator<'static>]) -> Vec<(u32, Operator<'static>)> {
+        operators.iter().cloned().map(|o| (0, o)).collect()
+    }
+
+    #[test]
+    fn what_never_returns_ends_in_unreachable_and_is_not_left() {
+        use Operator::{Block, BrIf, End, Return, Unreachable};
+        let block = || Block { blockty: BlockType::Empty };
+        assert!(never_returns(&code(&[Unreachable, End])));
+        assert!(never_returns(&code(&[block(), BrIf { relative_depth: 0 }, End, Unreachable, End])));
+        assert!(!never_returns(&code(&[block(), BrIf { relative_depth: 1 }, End, Unreachable, End])));
+        assert!(!never_returns(&code(&[block(), Return, End, Unreachable, End])));
+        assert!(!never_returns(&code(&[End])));
+    }
 }

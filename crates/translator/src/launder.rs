@@ -7,13 +7,16 @@
 //! read from the arena once in each function. Then no comparison is ever decided, and states that
 //! differ in numbers only are merged. As long as it has not finished with a loop the verifier is
 //! stricter: states in it are merged only when numbers are in the same ranges and copies of the same
-//! numbers. So in functions with loops the same is done to all that depends on the way that was taken.
+//! numbers. So in functions with loops the same is done to all that depends on the way that was taken
+//! ([`ways`]).
 //!
 //! This is done to the optimizer's result, which it therefore does not hinder. Comparisons in inline
 //! assembly are the runtime's own, of pointers, and are left alone.
 
+mod ways;
+
 use crate::layout::ZERO_PAGE;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// How much the verifier is made to forget.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -101,9 +104,9 @@ impl Function {
         }
         self.count += 1;
         let name = format!("%forgotten{}", self.count);
-        // Taken away from one and added to the next: if both sides of a comparison had it added, the
-        // code generator would leave it out.
-        let how = if self.count % 2 == 1 { "add" } else { "sub" };
+        // Not the same to both sides of a comparison, nor the reverse of what was done before: the code
+        // generator would leave it out.
+        let how = if self.count % 2 == 1 { "xor" } else { "add" };
         self.body.push_str(&format!("  {name} = {how} {ty} {operand}, %unknown.{ty}\n"));
         name
     }
@@ -168,34 +171,10 @@ impl Function {
         Some(format!("{head}({}){tail}", arguments.join(", ")))
     }
 
-    /// Forgets what depends on the way that was taken, in functions with loops.
-    fn forget_ways(&mut self) {
-        let lines = std::mem::take(&mut self.lines);
-        let names = numbers_of_ways(&lines);
-        let mut pending: Vec<(String, String)> = Vec::new();
-        for line in lines {
-            let definition = line.split_once(" = ");
-            if !definition.is_some_and(|(_, rest)| rest.starts_with("phi ")) {
-                for (name, ty) in pending.drain(..) {
-                    self.lines.push(format!("  {} = add {ty} {name}, %unknown.{ty}", forgotten(&name)));
-                }
-            }
-            match definition {
-                Some((name, rest)) => {
-                    if let Some(ty) = names.get(name.trim_start()) {
-                        pending.push((name.trim_start().to_string(), ty.to_string()));
-                    }
-                    self.lines.push(format!("{name} = {}", renamed(rest, &names)));
-                }
-                None => self.lines.push(renamed(&line, &names)),
-            }
-        }
-    }
-
     /// The text, with the unknown zero at its beginning when it is used.
     fn finish(mut self) -> String {
-        self.forget_ways();
-        for line in std::mem::take(&mut self.lines) {
+        let lines = std::mem::take(&mut self.lines);
+        for line in ways::forget(lines) {
             self.line(&line);
         }
         if !self.body.contains("%unknown.") {
@@ -219,70 +198,9 @@ impl Function {
     }
 }
 
-/// Numbers with their types that are one thing or another depending on the way that was taken.
-fn numbers_of_ways(lines: &[String]) -> HashMap<String, String> {
-    if !lines.iter().any(|l| l.contains("may_goto")) {
-        return HashMap::new();
-    }
-    lines.iter().filter_map(|line| number_of_ways(line.trim_start())).collect()
-}
-
-fn number_of_ways(text: &str) -> Option<(String, String)> {
-    let (name, rest) = text.split_once(" = ")?;
-    let is_number = |ty: &str| ["i8", "i16", "i32", "i64"].contains(&ty);
-    let words = || rest.split(' ');
-    let ty = match words().next()? {
-        "phi" => words().nth(1)?,
-        // select i1 %c, i32 %a, i32 %b
-        "select" => words().nth(3)?,
-        "zext" | "sext" if rest.contains(" i1 %") => words().next_back()?,
-        _ if COMPARING.iter().any(|c| rest.contains(c)) => words().take_while(|w| !w.starts_with('@')).last()?,
-        _ => return None,
-    };
-    is_number(ty).then(|| (name.to_string(), ty.to_string()))
-}
-
-/// The name of a forgotten value. A number cannot begin a name with letters.
-fn forgotten(name: &str) -> String {
-    format!("%any.{}", name.trim_start_matches('%'))
-}
-
-/// The line with the forgotten values in place of those named.
-fn renamed(line: &str, names: &HashMap<String, String>) -> String {
-    if names.is_empty() || !line.contains('%') {
-        return line.to_string();
-    }
-    let mut out = String::with_capacity(line.len() + 16);
-    for (n, part) in line.split('%').enumerate() {
-        if n == 0 {
-            out.push_str(part);
-            continue;
-        }
-        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '$' | '-');
-        let end = part.find(|c| !is_name(c)).unwrap_or(part.len());
-        let (name, rest) = part.split_at(end);
-        let name = format!("%{name}");
-        match names.contains_key(&name) {
-            true => out.push_str(&forgotten(&name)),
-            false => out.push_str(&name),
-        }
-        out.push_str(rest);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_a_loop_changes_is_forgotten() {
-        let text = body(
-            "loop:\n  %i = phi i32 [ 0, %entry ], [ %n, %on ]\n  callbr void asm sideeffect \"may_goto ${0:l}\", \"!i\"()\non:\n  %n = add i32 %i, 1",
-        );
-        assert!(text.contains("%n = add i32 %any.i, 1"), "{text}");
-        assert!(text.contains("  %i = phi i32 [ 0, %entry ], [ %n, %on ]"), "{text}");
-    }
 
     fn body(text: &str) -> String {
         let all = launder(&format!("define i64 @f(i64 %a) {{\n{text}\n}}\n"), Launder::Comparisons);
@@ -294,12 +212,12 @@ mod tests {
     fn what_is_compared_is_forgotten() {
         assert_eq!(
             body("  %c = icmp samesign ult i32 %a, %b"),
-            "  %forgotten1 = add i32 %a, %unknown.i32\n  %forgotten2 = sub i32 %b, %unknown.i32\n  \
+            "  %forgotten1 = xor i32 %a, %unknown.i32\n  %forgotten2 = add i32 %b, %unknown.i32\n  \
              %c = icmp ult i32 %forgotten1, %forgotten2"
         );
         assert_eq!(
             body("  %c = icmp eq i64 %a, 5"),
-            "  %forgotten1 = add i64 %a, %unknown.i64\n  %c = icmp eq i64 %forgotten1, 5"
+            "  %forgotten1 = xor i64 %a, %unknown.i64\n  %c = icmp eq i64 %forgotten1, 5"
         );
     }
 
@@ -313,7 +231,7 @@ mod tests {
         assert_eq!(
             body("  %c = phi i1 [ true, %x ], [ %d, %y ]\n  br i1 %c, label %l, label %m"),
             "  %c = phi i1 [ true, %x ], [ %d, %y ]\n  %wide1 = zext i1 %c to i32\n  \
-             %forgotten2 = sub i32 %wide1, %unknown.i32\n  %bit1 = icmp ne i32 %forgotten2, 0\n  br i1 %bit1, label %l, label %m"
+             %forgotten2 = add i32 %wide1, %unknown.i32\n  %bit1 = icmp ne i32 %forgotten2, 0\n  br i1 %bit1, label %l, label %m"
         );
         assert!(
             body("  %c = icmp eq i32 %a, 1\n  br i1 %c, label %l, label %m")

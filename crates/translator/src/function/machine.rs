@@ -121,9 +121,8 @@ impl Emitter<'_> {
             self.text.line(format!("br label %{end}"));
         }
         self.text.label(&end);
-        let (n, place) = (self.text.value(format!("load i64, ptr {site}")), self.place);
-        self.text.line(format!("call i64 @kara_trap(i64 %sp, i64 {n}), !dbg !{place}"));
-        self.text.line("ret i64 0");
+        let n = self.text.value(format!("load i64, ptr {site}"));
+        self.trap_at(&n);
         on
     }
 

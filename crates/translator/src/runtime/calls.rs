@@ -64,10 +64,10 @@ impl Emitter<'_> {
         match host {
             Host::Panic => {
                 let [file, length, line] = arguments else { unreachable!("checked against its signature") };
-                self.text.line(format!(
+                let verdict = self.text.value(format!(
                     "call i64 @kara_panic(i64 %sp, i64 {file}, i64 {length}, i64 {line}), !dbg !{place}"
                 ));
-                self.text.line("ret i64 0");
+                self.end_run(&verdict);
                 String::new()
             }
             Host::Now => self.helper(helper::KTIME_GET_NS, ""),
