@@ -256,7 +256,8 @@ impl Run<'_> {
     fn round(&mut self, f: FuncId, facts: &Facts, stage: Stage, fence: Option<Fence>) -> usize {
         let (batch, keys) = match stage == Stage::SEARCH {
             true => {
-                let found = self.search(f, facts, fence);
+                let mut found = self.search(f, facts, fence);
+                found.retain(|r| arena::keeps_arena(self.proven.program(), f, &r.edits));
                 let keys = vec![0; found.len()];
                 (found, keys)
             }
@@ -349,7 +350,9 @@ impl Run<'_> {
             (pass.propose)(&context, &mut found);
             found.retain(|p| p.edits.iter().all(|e| allowed.start <= e.at.start && e.at.end <= allowed.end));
             found.retain(|p| !self.is_skipped(p.rule) && p.is_gain(&context, &prices));
-            found.retain(|p| portable::is_portable(&context, &p.edits) && arena::keeps_arena(&context, &p.edits));
+            found.retain(|p| {
+                portable::is_portable(&context, &p.edits) && arena::keeps_arena(self.proven.program(), f, &p.edits)
+            });
             proposals.extend(found.into_iter().map(|p| {
                 let (old, new) = p.costs(&context, &prices);
                 (growth(&old, &new), pass, p)

@@ -588,6 +588,10 @@ impl<'a> Emitter<'a> {
             }
             return Ok(());
         }
+        if self.module.is_memory_compare(number) {
+            self.compare();
+            return Ok(());
+        }
         let signature = &self.module.function(number).expect("a function with a body").signature;
         let (result, count) = (signature.result, signature.params.len());
         let arguments = self.pop_arguments(count);

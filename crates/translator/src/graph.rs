@@ -191,6 +191,7 @@ impl Calls {
             let callees = calls.callees.entry(number).or_default();
             for (_, operator) in &function.code {
                 match operator {
+                    Operator::Call { function_index } if module.is_memory_compare(*function_index) => {}
                     Operator::Call { function_index } => {
                         callees.insert(*function_index);
                         *calls.sites.entry(*function_index).or_default() += 1;

@@ -215,6 +215,12 @@ impl<'a> Module<'a> {
         self.functions.get((number as usize).checked_sub(self.imports.len())?)
     }
 
+    /// Whether it is the language's `memcmp`, of which the runtime has its own: that one goes byte by byte.
+    pub fn is_memory_compare(&self, number: u32) -> bool {
+        let is_right = |f: &Function| f.signature.params == [Ty::I32; 3] && f.signature.result == Some(Ty::I32);
+        self.function(number).is_some_and(|f| matches!(f.name.as_str(), "memcmp" | "bcmp") && is_right(f))
+    }
+
     /// The numbers of functions with bodies.
     pub fn numbers(&self) -> std::ops::Range<u32> {
         let first = self.imports.len() as u32;

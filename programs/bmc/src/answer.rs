@@ -26,13 +26,16 @@ counter!(
 /// Answers or lets pass.
 #[xdp]
 pub fn answer(packet: &mut Xdp) -> XdpVerdict {
-    match packet.read::<Headers>(0).and_then(|headers| headers.request_bytes()) {
-        Some(bytes) if packet.be32(TEXT) == Some(GET) => get(packet, bytes),
-        _ => {
-            watch(packet);
-            XdpVerdict::Pass
+    if let Some(headers) = packet.read::<Headers>(0) {
+        if headers.is_for_others() {
+            return XdpVerdict::Pass;
+        }
+        if let (Some(bytes), Some(GET)) = (headers.request_bytes(), packet.be32(TEXT)) {
+            return get(packet, bytes);
         }
     }
+    watch(packet);
+    XdpVerdict::Pass
 }
 
 /// A request for keys: a packet of so many bytes.

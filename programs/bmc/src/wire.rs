@@ -56,6 +56,15 @@ impl Headers {
             && self.frame.datagrams == Be16::new(1)
     }
 
+    /// Whether it is over plain IPv4, but not to memcached, neither by UDP nor by TCP, whose ports are at the
+    /// same place.
+    pub fn is_for_others(&self) -> bool {
+        self.ethernet.kind == Be16::new(IPV4)
+            && self.ip.version_length == PLAIN_IPV4
+            && !self.ip.is_fragment()
+            && self.udp.destination != Be16::new(PORT)
+    }
+
     /// Bytes of the packet without what may follow it, if it is a request and its lengths agree.
     pub fn request_bytes(&self) -> Option<usize> {
         (self.udp.destination == Be16::new(PORT) && self.is_whole_datagram()).then(|| self.bytes())?

@@ -202,6 +202,17 @@ impl Emitter<'_> {
         Ok(true)
     }
 
+    /// A call of the language's `memcmp`.
+    pub(super) fn compare(&mut self) {
+        let (length, other, one) = (self.pop(), self.pop(), self.pop());
+        let [one, other, length] = [one, other, length].map(|v| self.widen(Ty::I32, &v));
+        let dbg = self.place;
+        let call = format!("call i64 @kara_compare(i64 {one}, i64 {other}, i64 {length}), !dbg !{dbg}");
+        let wide = self.text.value(call);
+        let value = self.narrow(Ty::I32, &wide);
+        self.push(Ty::I32, value);
+    }
+
     fn block_call(&mut self, what: &str, to: &str, from: &str, length: &str) {
         let to = self.widen(Ty::I32, to);
         let from = self.widen(Ty::I32, from);

@@ -192,6 +192,7 @@ fn long_copy(hook: Hook, reads: bool) -> String {
         "r7 = r2".to_string(),
         "r8 = r3".to_string(),
         "r9 = r4".to_string(),
+        "*(u64 *)(r10 - 8) = r4".to_string(),
         "r0 = 0".to_string(),
         format!("if r7 > {MOST_OFFSET} goto {out}"),
         format!("if r9 > {MOST_OFFSET} goto {out}"),
@@ -204,7 +205,13 @@ fn long_copy(hook: Hook, reads: bool) -> String {
         format!("if r4 > r3 goto {out}"),
     ];
     lines.extend(copy_loop("wide", "eight", 64, 8, reads));
-    lines.extend(copy_loop("eight", "byte", 8, 8, reads));
+    lines.extend(copy_loop("eight", "tail", 8, 8, reads));
+    // What is left over is copied by eight bytes that end where the area does, if it has as many.
+    lines.push(".Ltail_${:uid}:".to_string());
+    lines.push("if r9 == 0 goto .Ldone_${:uid}".to_string());
+    lines.push("r3 = *(u64 *)(r10 - 8)".to_string());
+    lines.push("if r3 < 8 goto .Lbyte_${:uid}".to_string());
+    lines.extend(["r9 += -8", "r7 += r9", "r8 += r9", "r9 = 8", "goto .Leight_${:uid}"].map(String::from));
     lines.extend(copy_loop("byte", "done", 1, 1, reads));
     lines.push(".Ldone_${:uid}:".to_string());
     lines.push("r0 = 1".to_string());

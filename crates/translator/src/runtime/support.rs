@@ -31,6 +31,9 @@ impl Assembler<'_> {
         if self.out.contains("@kara_fill(") {
             self.define("kara_fill", &["i64 %to", "i64 %byte", "i64 %n"], &numbers[..3], &blocks::fill());
         }
+        if self.out.contains("@kara_compare(") {
+            self.define("kara_compare", &["i64 %one", "i64 %other", "i64 %n"], &numbers[..3], &blocks::compare());
+        }
         for what in ["add", "sub", "and", "or", "xor", "xchg", "cmpxchg"] {
             for bits in [8, 16] {
                 let name = format!("kara_atomic_{what}{bits}");
