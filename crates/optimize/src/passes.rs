@@ -34,6 +34,7 @@ mod locked_add;
 mod numbers;
 mod offsets;
 mod overlap;
+mod preload;
 mod rebase;
 mod reload;
 mod returns;
@@ -129,6 +130,7 @@ pub const ALL: &[Pass] = &[
     pass("advance", Level::O2, Stage::SECOND, 0, advance::propose),
     pass("exchange", Level::O2, Stage::SECOND, 0, exchange::propose),
     pass("keep", Level::O2, Stage::SECOND, 0, keep::propose),
+    pass("preload", Level::O2, Stage::SECOND, 0, preload::propose),
     pass("rotate", Level::O2, Stage::SECOND, 0, rotate::propose),
     pass("shifted", Level::O2, Stage::SECOND, 0, shifted::propose),
     pass("joins", Level::O2, Stage::SECOND, 0, joins::propose),

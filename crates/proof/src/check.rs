@@ -444,6 +444,13 @@ impl Checker<'_> {
         Ok(self.all(goals))
     }
 
+    /// Whether the function loads the same context field somewhere, be it on another path.
+    fn is_loaded_elsewhere(&self, touch: &Touch, base: Term, offset: i64) -> bool {
+        !touch.write
+            && self.symbols.is_context(base)
+            && self.symbols.facts.context_loads.contains(&(offset as u64, touch.bytes))
+    }
+
     /// Every access of the replacement lies within accesses of the original on the same path, or
     /// inside the frame; shared memory is not touched more often or in smaller pieces.
     fn safety(&mut self, old: &Run, new: &Run, conditions: &[Term]) -> Result<(), Refusal> {
@@ -465,9 +472,9 @@ impl Checker<'_> {
             // What a helper may read is no promise that it can be read: only loads and stores count.
             let same = |o: &&(Touch, Term, i64)| o.0.direct && o.1 == *base && (o.0.write || !t.write);
             if t.region == Region::Context {
-                if !old_touches
-                    .iter()
-                    .any(|(o, b, at)| b == base && at == offset && o.bytes == t.bytes && o.write == t.write)
+                let is_made = |o: &Touch| o.bytes == t.bytes && o.write == t.write;
+                if !old_touches.iter().any(|(o, b, at)| b == base && at == offset && is_made(o))
+                    && !self.is_loaded_elsewhere(t, *base, *offset)
                 {
                     problem = Some("a context access that the original does not make".to_string());
                 }

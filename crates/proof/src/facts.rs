@@ -17,7 +17,7 @@ use karakoram_bpf::hook::{ContextField, Hook};
 use karakoram_bpf::insn::*;
 use karakoram_bpf::program::{Entry, Program};
 use karakoram_bpf::semantics::{self, Machine};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
 use std::rc::Rc;
 
@@ -230,6 +230,9 @@ pub struct Facts {
     pub returns_32_bits: bool,
     /// What the function is called with.
     pub arguments: Arguments,
+    /// Context fields that some execution loads: offset and size in bytes. Which fields there are does not
+    /// depend on where in a program one is, so each of them may be loaded anywhere in it.
+    pub(crate) context_loads: BTreeSet<(u64, u32)>,
     /// What it calls other functions of the program with.
     pub(crate) calls: Vec<(FuncId, Arguments)>,
 }
@@ -261,6 +264,7 @@ impl Facts {
             state: entry_state(hook, given),
             touched: Vec::new(),
             calls: Vec::new(),
+            context_loads: BTreeSet::new(),
         };
         let mut entries = analysis.fixpoint();
         // What escaped or was spilled anywhere may be met anywhere: again under that assumption,
@@ -271,6 +275,7 @@ impl Facts {
             entries = analysis.fixpoint();
         }
         analysis.calls.clear();
+        analysis.context_loads.clear();
         let n = flow.block_of.len();
         let mut before = vec![None; n];
         let mut touched = vec![Vec::new(); n];
@@ -284,7 +289,7 @@ impl Facts {
                 touched[position] = std::mem::take(&mut analysis.touched);
             }
         }
-        let (escapes, spills, calls) = (analysis.escapes, analysis.spills, std::mem::take(&mut analysis.calls));
+        let Analysis { escapes, spills, calls, context_loads, .. } = analysis;
         let live = crate::liveness::registers(program, function, &flow, signature);
         let live_stack = crate::liveness::stack(&flow, &touched);
         let live_packet = crate::liveness::packet(&flow, &touched);
@@ -299,6 +304,7 @@ impl Facts {
             hook,
             returns_32_bits: hook.is_some_and(|h| returns_32_bits(program, h)),
             arguments: given.clone(),
+            context_loads,
             calls,
         }
     }
@@ -367,6 +373,7 @@ struct Analysis<'a> {
     state: State,
     touched: Vec<Touched>,
     calls: Vec<(FuncId, Arguments)>,
+    context_loads: BTreeSet<(u64, u32)>,
 }
 
 /// Visits of one block after which its bounds are widened, and after which relations are dropped.
@@ -380,7 +387,7 @@ impl Analysis<'_> {
         order.iter().enumerate().for_each(|(i, b)| rank[*b] = i);
         let mut entries: Vec<Option<State>> = vec![None; self.flow.blocks.len()];
         let mut visits = vec![0usize; self.flow.blocks.len()];
-        let mut pending: std::collections::BTreeSet<usize> = std::collections::BTreeSet::new();
+        let mut pending: BTreeSet<usize> = BTreeSet::new();
         if let Some(first) = order.first() {
             entries[*first] = Some(entry_state(self.hook, self.given));
             pending.insert(rank[*first]);
@@ -705,6 +712,7 @@ impl Machine for Analysis<'_> {
             return Ok(Fact::exactly(value));
         }
         if address.root == Some(Root::Context) {
+            self.context_loads.insert((address.delta, size.bytes()));
             let field = self.hook.and_then(|h| h.context_field(address.delta as i64, size.bytes()));
             match field {
                 Some(ContextField::PacketStart) => return Ok(Fact::pointer(Region::Packet, Root::PacketStart)),

@@ -634,6 +634,11 @@ impl<'a> Symbols<'a> {
         self.results.get(&(event, 0)).copied()
     }
 
+    /// Whether a term is the context pointer.
+    pub fn is_context(&self, t: Term) -> bool {
+        self.roots.get(&Root::Context) == Some(&t)
+    }
+
     /// Whether a term is the frame pointer.
     pub fn is_frame(&self, base: Term) -> bool {
         self.roots.get(&Root::Frame) == Some(&base)
@@ -1236,7 +1241,7 @@ impl Executor<'_, '_, '_> {
     /// that offset and size.
     fn load_context(&mut self, address: Term, size: Size) -> Result<Term, Refusal> {
         let (base, offset) = self.symbols.terms.split_offset(address);
-        if self.symbols.roots.get(&Root::Context) != Some(&base) {
+        if !self.symbols.is_context(base) {
             return Err(Refusal::Barrier(self.node.id, "a context access at an unknown offset"));
         }
         let epochs = self.run.memory.epochs;
