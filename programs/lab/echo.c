@@ -10,6 +10,13 @@ struct {
 	__type(value, __u64);
 } sockets SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} applications SEC(".maps");
+
 /* As a host would answer: a fresh time to live, so the header's checksum is made anew. */
 static __always_inline void answer(struct frame *frame)
 {
@@ -36,6 +43,15 @@ int echo_xdp(struct xdp_md *ctx)
 		return XDP_PASS;
 	answer(frame);
 	return XDP_TX;
+}
+
+/* To an application that has an AF_XDP socket, which answers. */
+SEC("xdp")
+int echo_af_xdp(struct xdp_md *ctx)
+{
+	if (!lab_frame((void *)(long)ctx->data, (void *)(long)ctx->data_end))
+		return XDP_PASS;
+	return bpf_redirect_map(&applications, 0, XDP_PASS);
 }
 
 SEC("tc")

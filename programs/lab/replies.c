@@ -4,6 +4,7 @@
 #include "packet.h"
 
 #define PORT 11211
+#define ASKED_FROM 3031 /* where the kernel's requests come from; others have their own sockets */
 #define MOST_REPLY 1408 /* after the UDP header */
 #define REPLIES 4096
 
@@ -45,7 +46,8 @@ struct headers {
 static __always_inline int is_reply(struct headers *headers, void *end)
 {
 	return (void *)(headers + 1) <= end && headers->ethernet.h_proto == bpf_htons(ETH_P_IP) &&
-	       headers->ip.ihl == 5 && headers->ip.protocol == IPPROTO_UDP && headers->udp.source == bpf_htons(PORT);
+	       headers->ip.ihl == 5 && headers->ip.protocol == IPPROTO_UDP && headers->udp.source == bpf_htons(PORT) &&
+	       headers->udp.dest == bpf_htons(ASKED_FROM);
 }
 
 static __always_inline int same_bytes(const __u8 *text, void *end, const struct reply *right)

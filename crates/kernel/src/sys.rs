@@ -1,6 +1,6 @@
 //! The system calls, as safe functions over slices and owned descriptors. Everything `unsafe` in the
 //! project is in this module: bpf(2) here and in `program`, `map`, `info` and `attach`, shared memory
-//! in `mapping`, threads, processes, network devices and packets under their names, the rest in `os`.
+//! in `mapping`, threads, processes, network devices, packets and AF_XDP sockets under their names, the rest in `os`.
 //!
 //! The rule that makes the functions safe: the kernel is only told of memory that a slice borrowed
 //! for the duration of the call owns, with the length of that slice. Where the kernel decides the
@@ -8,6 +8,7 @@
 
 #![allow(unsafe_code)]
 
+pub mod af_xdp;
 pub mod attach;
 mod attr;
 pub mod device;

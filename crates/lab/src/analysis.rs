@@ -6,7 +6,7 @@
 mod verdict;
 
 use crate::bootstrap::{Estimate, median_estimate};
-use crate::comparison::{Comparison, band, compare};
+use crate::comparison::{Comparison, adjust, band, compare};
 use crate::error::LabError;
 use crate::experiment::{Experiment, Metric};
 use crate::random::Random;
@@ -65,8 +65,10 @@ impl Analysis {
     /// Analyses a run.
     pub fn of(results: &Results) -> Result<Analysis, LabError> {
         let experiment = results.experiment()?;
-        let metrics: Vec<MetricAnalysis> =
+        let mut metrics: Vec<MetricAnalysis> =
             experiment.definition.metrics.iter().map(|m| MetricAnalysis::of(results, &experiment, m)).collect();
+        let variants = metrics.iter_mut().flat_map(|m| &mut m.variants);
+        adjust(&mut variants.filter_map(|v| v.comparison.as_mut()).collect::<Vec<_>>());
         let claims = experiment.definition.claims.iter().map(|c| verdict::judge(c, results, &metrics)).collect();
         Ok(Analysis { experiment, metrics, claims })
     }

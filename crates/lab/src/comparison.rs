@@ -33,6 +33,9 @@ pub struct Comparison {
     pub rounds: usize,
     /// What it came to.
     pub finding: Finding,
+    /// How likely so many rounds would have gone the same way if there were no difference (exact sign test,
+    /// two-sided), times the number of comparisons that were looked at (Holm 1979) where there were several.
+    pub p: f64,
 }
 
 /// How far from 1 an interval reaches, as a factor of at least 1.
@@ -60,7 +63,34 @@ pub fn compare(a: &[f64], b: &[f64], band: f64, tolerance: f64, random: &mut Ran
         return None;
     }
     let ratio = ratio(&[&a[..rounds]], &[&b[..rounds]], random);
-    Some(Comparison { ratio, band, rounds, finding: judge(&ratio, band, rounds, tolerance) })
+    let (finding, p) = (judge(&ratio, band, rounds, tolerance), sign_test(a, b));
+    Some(Comparison { ratio, band, rounds, finding, p })
+}
+
+/// Two-sided probability that at least as many of the pairs go the same way by chance; pairs of equal
+/// values are left out.
+pub fn sign_test(a: &[f64], b: &[f64]) -> f64 {
+    let more = a.iter().zip(b).filter(|(a, b)| a > b).count();
+    let less = a.iter().zip(b).filter(|(a, b)| a < b).count();
+    let all = more + less;
+    let mut term = 0.5f64.powi(all as i32);
+    let mut tail = 0.0;
+    for k in 0..=more.min(less) {
+        tail += term;
+        term *= (all - k) as f64 / (k + 1) as f64;
+    }
+    (2.0 * tail).min(1.0)
+}
+
+/// Makes the probabilities of several comparisons larger, so that one of them is small by chance as seldom as
+/// if it were the only one (Holm's method).
+pub fn adjust(all: &mut [&mut Comparison]) {
+    all.sort_by(|a, b| a.p.total_cmp(&b.p));
+    let (count, mut least) = (all.len(), 0.0);
+    for (place, one) in all.iter_mut().enumerate() {
+        least = f64::max(least, (one.p * (count - place) as f64).min(1.0));
+        one.p = least;
+    }
 }
 
 #[cfg(test)]
@@ -80,6 +110,19 @@ mod tests {
         assert_eq!(judge(&ratio_of(0.9, 0.88, 0.92), 1.05, 20, 0.03), Finding::Different);
         assert_eq!(judge(&ratio_of(1.0, 0.99, 1.01), 1.01, 20, 0.03), Finding::Equivalent);
         assert_eq!(judge(&narrow, 1.0, FEWEST_ROUNDS - 1, 0.03), Finding::Open);
+    }
+
+    #[test]
+    fn signs_and_their_number() {
+        assert_eq!(sign_test(&[2.0; 6], &[1.0; 6]), 2.0 / 64.0);
+        assert_eq!(sign_test(&[1.0, 2.0], &[2.0, 1.0]), 1.0);
+        assert_eq!(sign_test(&[1.0], &[1.0]), 1.0);
+        let mut three = [0.02, 0.9, 0.01].map(|p| {
+            let ratio = ratio_of(1.1, 1.0, 1.2);
+            Comparison { ratio, band: 1.0, rounds: 9, finding: Finding::Open, p }
+        });
+        adjust(&mut three.iter_mut().collect::<Vec<_>>());
+        assert_eq!(three.map(|c| c.p), [0.04, 0.9, 0.03]);
     }
 
     /// Rounds of three versions: two alike and one slower by a factor, with noise of one percent that

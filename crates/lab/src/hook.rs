@@ -16,6 +16,8 @@ use std::os::fd::BorrowedFd;
 pub enum Hook {
     /// The driver, before there is an `sk_buff`.
     Xdp,
+    /// An application that the driver hands frames to, past the network stack (AF_XDP, in copy mode).
+    AfXdp,
     /// XDP on an `sk_buff`.
     XdpGeneric,
     /// A filter on a clsact queueing discipline.
@@ -35,6 +37,7 @@ impl Hook {
     pub fn ending(self) -> Option<&'static str> {
         match self {
             Hook::Xdp | Hook::XdpGeneric => Some("xdp"),
+            Hook::AfXdp => Some("af_xdp"),
             Hook::Tc | Hook::Tcx => Some("tc"),
             Hook::SocketFilter => Some("filter"),
             Hook::SkSkb => Some("sk_skb"),
@@ -76,7 +79,7 @@ pub fn attach(bed: &Testbed, hook: Hook, program: Option<&LoadedProgram>, place:
         bed.tested.namespace.run(attach)?.map(Attached::Device).map_err(failed)
     };
     let attached = match hook {
-        Hook::Xdp => on_device(&|| attach::xdp(program, device, XdpMode::Native))?,
+        Hook::Xdp | Hook::AfXdp => on_device(&|| attach::xdp(program, device, XdpMode::Native))?,
         Hook::XdpGeneric => on_device(&|| attach::xdp(program, device, XdpMode::Generic))?,
         Hook::Tcx => on_device(&|| attach::tcx(program, device, Direction::Ingress))?,
         Hook::Tc => {

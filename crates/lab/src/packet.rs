@@ -8,6 +8,8 @@ use etherparse::PacketBuilder;
 pub const PORT: u16 = 3030;
 /// UDP port they come from, unless they belong to a flow.
 pub const SOURCE_PORT: u16 = 3031;
+/// UDP port of clients on sockets beside the generator.
+pub const CLIENT_PORT: u16 = 3032;
 /// Bytes before the payload.
 pub const HEADER_BYTES: usize = 14 + 20 + 8;
 /// Bytes of the stamp: the intended time of sending in ns (8), the sequence number (4), work (4).
@@ -33,6 +35,21 @@ pub fn datagram(from: Host, to: Host, port: u16, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
+/// Makes a UDP frame go back to where it came from; false, and nothing, when it is too short for one. Sums of
+/// addresses and ports stay the same, and so do the checksums.
+pub fn turn_around(frame: &mut [u8]) -> bool {
+    const ADDRESSES: usize = 14 + 12;
+    const PORTS: usize = 14 + 20;
+    if frame.len() < HEADER_BYTES {
+        return false;
+    }
+    for (start, length) in [(0, 6), (ADDRESSES, 4), (PORTS, 2)] {
+        let (one, other) = frame[start..start + 2 * length].split_at_mut(length);
+        one.swap_with_slice(other);
+    }
+    true
+}
+
 /// The payload of a datagram with that sequence number and intended time.
 pub fn stamped(sequence: u32, intended_ns: u64, bytes: usize) -> Vec<u8> {
     let mut payload = vec![0; bytes.max(STAMP_BYTES)];
@@ -46,6 +63,19 @@ mod tests {
     use super::*;
     use crate::testbed::{GENERATOR, TESTED};
     use etherparse::SlicedPacket;
+
+    #[test]
+    fn a_frame_turned_around_is_one_from_the_other_end() {
+        let mut there = datagram(GENERATOR, TESTED, PORT, b"hello");
+        assert!(turn_around(&mut there) && !turn_around(&mut there[..20]));
+        let back = SlicedPacket::from_ethernet(&there).unwrap();
+        let Some(etherparse::TransportSlice::Udp(udp)) = back.transport else { panic!("no UDP") };
+        assert_eq!((udp.source_port(), udp.destination_port(), udp.payload()), (PORT, SOURCE_PORT, &b"hello"[..]));
+        assert_eq!(
+            there[..12],
+            [TESTED.mac, GENERATOR.mac].map(|m| m.to_vec()).iter().rev().flatten().copied().collect::<Vec<_>>()[..]
+        );
+    }
 
     #[test]
     fn a_frame_is_what_it_says() {

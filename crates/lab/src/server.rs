@@ -2,13 +2,15 @@
 
 use crate::error::LabError;
 use crate::generator::now_ns;
-use crate::packet::STAMP_BYTES;
+use crate::packet::{self, STAMP_BYTES};
 use crate::testbed::{Placed, WORK_PRIORITY};
+use karakoram_kernel::sys::af_xdp::PacketSocket;
 use karakoram_kernel::sys::os::thread_cpu_ns;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// How long a server sleeps before it asks whether it shall end.
 const WAKE_UP_MS: u16 = 20;
@@ -21,6 +23,17 @@ pub fn echo(socket: &UdpSocket, cpu: usize, is_over: &AtomicBool) -> Result<u64,
     let mut answered = 0;
     serve(socket, is_over, &mut |bytes| answered += u64::from(socket.send(bytes).is_ok()))?;
     Ok(answered)
+}
+
+/// Answers every frame of an AF_XDP socket with itself, turned around, on a CPU, until told to stop.
+pub fn echo_frames(mut socket: PacketSocket, cpu: usize, is_over: &AtomicBool) -> Result<(), LabError> {
+    let _placed = Placed::on(cpu, WORK_PRIORITY)?;
+    let patience = Duration::from_millis(u64::from(WAKE_UP_MS));
+    while !is_over.load(Ordering::Relaxed) {
+        let served = socket.serve(patience, &mut packet::turn_around);
+        served.map_err(|e| LabError::Machine(format!("the AF_XDP server failed: {e}"), String::new()))?;
+    }
+    Ok(())
 }
 
 /// When stamped datagrams arrived: sequence number and time in ns.

@@ -82,10 +82,12 @@ fn trials_measure_at_every_hook() {
     if support::testbed(Placement::Inline).is_none() {
         return;
     }
-    let hooks = ["xdp", "xdp-generic", "tc", "tcx", "sk-skb", "socket"];
+    let hooks = ["xdp", "af-xdp", "xdp-generic", "tc", "tcx", "sk-skb", "socket"];
     for hook in hooks {
         support::trial("echo", &format!("hook = '{hook}'\nduration-ms = 60"), "rtt");
     }
+    let beside = "background = { rate = 20_000, work = 500 }\nplacement = 'threaded'";
+    support::trial("echo", &format!("hook = 'socket'\nduration-ms = 60\n{beside}"), "rtt");
     for hook in ["xdp", "tc", "tcx", "socket-filter", "sk-skb", "socket"] {
         support::trial("reach", &format!("hook = '{hook}'\npackets = 1000"), "reach");
     }
@@ -105,6 +107,8 @@ fn a_rate_is_searched() {
     let forward =
         format!("program = 'lab/forward'\nway = 'return'\nloads = [0.5]\nflows = 64\npoisson = true\n{coarse}");
     support::trial("rate", &forward, "loss_free_rate");
+    let fib = format!("program = 'lab/router'\nentry = 'fib'\nway = 'return'\n{coarse}");
+    support::trial("rate", &fib, "loss_free_rate");
 }
 
 #[test]
@@ -124,6 +128,7 @@ fn replies_of_memcached_and_of_the_fast_path_are_right() {
     for front in fronts {
         let short = "keys = 10\nduration-ms = 100\ntry-ms = 10";
         support::trial("keyvalue", &format!("{front}\n{short}"), "capacity");
+        support::trial("keyvalue", &format!("{front}\nbackground = 4000\nduration-ms = 100"), "response");
     }
 }
 
@@ -161,7 +166,7 @@ fn packets_arrive_as_short_as_they_were_cut() {
     if support::testbed(Placement::Inline).is_none() {
         return;
     }
-    for cut in ["", "cut = 0.0", "cut = 99.0"] {
+    for cut in ["", "cut = 0.0", "cut = 99.0", "hook = 'tc'", "hook = 'sk-skb'"] {
         support::trial("shrink", &format!("duration-ms = 50\n{cut}"), "rate");
     }
 }

@@ -191,6 +191,26 @@ impl LiveGenerator {
         self.sent()
     }
 
+    /// Sends while `work` goes on in a thread of its own, which starts when the first frames are under way; the
+    /// load should last a little longer than that.
+    pub fn send_beside<T: Send>(
+        &self,
+        bed: &Testbed,
+        load: &Load,
+        work: impl FnOnce() -> Result<T, LabError> + Send,
+    ) -> Result<(Sent, T), LabError> {
+        const HEAD_START: Duration = Duration::from_millis(20);
+        std::thread::scope(|scope| {
+            let working = scope.spawn(|| {
+                std::thread::sleep(HEAD_START);
+                work()
+            });
+            let sent = self.send(bed, load);
+            let done = working.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ok((sent?, done?))
+        })
+    }
+
     /// The layout of `struct config`.
     fn configure(&self, bed: &Testbed, load: &Load) -> Result<(), LabError> {
         let gap = load.rate.map_or(0, |rate| (1e9 / rate * 65536.0) as u64);

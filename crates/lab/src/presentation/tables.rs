@@ -23,6 +23,7 @@ pub fn metric(analysis: &Analysis, metric: &MetricAnalysis) -> Table {
     }
     columns.push(Column::estimate("over the baseline", "", 3));
     columns.push(Column::text("finding"));
+    columns.push(Column::number("p", "", 4));
     columns.push(Column::number("rounds", "", 0));
     let name = format!("{}-{}", analysis.experiment.name, metric.metric.name);
     let mut table = Table::new(name, columns).caption(caption(metric));
@@ -56,11 +57,11 @@ fn scaled(estimate: &Estimate, factor: f64) -> Cell {
     Cell::Estimate { value: estimate.value * factor, low: estimate.low * factor, high: estimate.high * factor }
 }
 
-fn comparison(variant: &VariantFigures, metric: &MetricAnalysis) -> [Cell; 2] {
+fn comparison(variant: &VariantFigures, metric: &MetricAnalysis) -> [Cell; 3] {
     match &variant.comparison {
-        Some(found) => [scaled(&found.ratio, 1.0), words(found, metric.metric.better).into()],
-        None if variant.name == metric.variants[0].name => [Cell::Empty, "baseline".into()],
-        None => [Cell::Empty, "no round in common with the baseline".into()],
+        Some(found) => [scaled(&found.ratio, 1.0), words(found, metric.metric.better).into(), found.p.into()],
+        None if variant.name == metric.variants[0].name => [Cell::Empty, "baseline".into(), Cell::Empty],
+        None => [Cell::Empty, "no round in common with the baseline".into(), Cell::Empty],
     }
 }
 

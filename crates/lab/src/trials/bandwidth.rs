@@ -81,10 +81,7 @@ struct Prepared {
 }
 
 impl Trial for Prepared {
-    fn run(&mut self, request: &Request) -> Result<Outcome, LabError> {
-        if (request.is_interrupted)() {
-            return Err(LabError::Interrupted);
-        }
+    fn run(&mut self, _: &Request) -> Result<Outcome, LabError> {
         let bed = self.testbed()?;
         let name = self.plan.hook.ending().map(|ending| format!("pass_{ending}"));
         let loaded = name.as_deref().map(|name| object::load(&self.object, &[name])).transpose()?;

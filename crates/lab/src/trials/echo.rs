@@ -2,15 +2,17 @@
 //! Performance of eBPF Network Applications"). One client, one request under way.
 
 use crate::error::LabError;
-use crate::generator::{Dialogue, Exchange, Exchanged, Pace, Waiting, exchange};
+use crate::generator::{Dialogue, Exchange, Exchanged, LiveGenerator, Load, Pace, Waiting, exchange};
 use crate::hook::{self, Hook, Place};
 use crate::object::{self, Loaded};
 use crate::packet::{PORT, SOURCE_PORT, STAMP_BYTES, stamped};
 use crate::programs::{self, Build};
 use crate::server;
 use crate::sink::Sink;
-use crate::testbed::{Placed, Placement, Role, Testbed, WORK_PRIORITY, connected_udp};
+use crate::testbed::{CONTROL_PRIORITY, Placed, Placement, Role, Testbed, WORK_PRIORITY, connected_udp};
 use crate::trial::{Kind, Outcome, Parameters, Request, Samples, Trial, Workshop};
+use karakoram_kernel::error::KernelError;
+use karakoram_kernel::sys::af_xdp::PacketSocket;
 use serde::Deserialize;
 use std::net::{SocketAddrV4, UdpSocket};
 use std::os::fd::AsFd;
@@ -39,7 +41,24 @@ struct Plan {
     think_us: u64,
     #[serde(default = "duration")]
     duration_ms: u64,
+    /// Other packets, for an application in user space to share its processor with.
+    background: Option<Background>,
 }
+
+/// Packets that a program at XDP works on, and drops.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Background {
+    /// Packets per second.
+    rate: f64,
+    /// Turns of the program's loop for each.
+    work: u32,
+}
+
+/// Turns that the program can do.
+const MOST_WORK: u32 = 4096;
+/// The background lasts so much longer than what is measured.
+const MARGIN_MS: u64 = 300;
 
 fn inline() -> Placement {
     Placement::Inline
@@ -61,22 +80,30 @@ impl Kind for Echo {
 
     fn prepare(&self, parameters: &Parameters, workshop: &Workshop) -> Result<Box<dyn Trial>, LabError> {
         let plan: Plan = parameters.read()?;
+        if plan.background.is_some_and(|b| !(1..=MOST_WORK).contains(&b.work))
+            || (plan.background.is_some() && plan.hook != Hook::Socket)
+        {
+            return Err(LabError::Request(
+                "`background` goes with `hook = \"socket\"`, and has 1 to 4096 turns of work".into(),
+            ));
+        }
         let object = programs::build(workshop, "lab/echo", plan.build)?;
-        Ok(Box::new(Prepared { plan, object, sink: Sink::load(workshop)? }))
+        let burn = plan.background.map(|_| programs::build(workshop, "lab/burn", plan.build)).transpose()?;
+        let generator = LiveGenerator::load(workshop)?;
+        Ok(Box::new(Prepared { plan, object, burn, generator, sink: Sink::load(workshop)? }))
     }
 }
 
 struct Prepared {
     plan: Plan,
     object: PathBuf,
+    burn: Option<PathBuf>,
+    generator: LiveGenerator,
     sink: Sink,
 }
 
 impl Trial for Prepared {
     fn run(&mut self, request: &Request) -> Result<Outcome, LabError> {
-        if (request.is_interrupted)() {
-            return Err(LabError::Interrupted);
-        }
         let bed = Testbed::build(self.plan.placement)?;
         let _near = self.sink.attach_open(&bed)?;
         let client_at = SocketAddrV4::new(bed.generator.host.ip, SOURCE_PORT);
@@ -90,7 +117,12 @@ impl Trial for Prepared {
         };
         let program = loaded.as_ref().map(|(loaded, name)| loaded.program(name));
         let _attached = hook::attach(&bed, self.plan.hook, program, place)?;
-        let exchanged = self.converse(&bed, &client, &server, request.seed)?;
+        let burn = self.burn.as_ref().map(|object| object::load(object, &["burn"])).transpose()?;
+        let burn = burn.as_ref().map(|loaded| loaded.program("burn"));
+        let _burning = hook::attach(&bed, Hook::Xdp, burn, Place::default())?;
+        let frames = self.plan.hook == Hook::AfXdp;
+        let frames = loaded.as_ref().filter(|_| frames).map(|(loaded, _)| open_frames(&bed, loaded)).transpose()?;
+        let exchanged = self.converse(&bed, (&client, &server, frames), request.seed)?;
         Ok(report(exchanged, &bed))
     }
 }
@@ -105,27 +137,25 @@ impl Prepared {
     fn converse(
         &self,
         bed: &Testbed,
-        client: &UdpSocket,
-        server: &UdpSocket,
+        (client, server, frames): (&UdpSocket, &UdpSocket, Option<PacketSocket>),
         seed: u64,
     ) -> Result<Exchanged, LabError> {
         let plan = &self.plan;
-        let (pace, waiting) = match plan.rate {
-            Some(rate) => (Pace::Open { rate, poisson: true }, Waiting::Awake),
-            None => {
-                let think = Duration::from_micros(plan.think_us);
-                (Pace::Closed { outstanding: 1, think }, Waiting::Asleep)
-            }
-        };
-        let duration = Duration::from_millis(plan.duration_ms);
-        let mut stamps = Stamps { bytes: plan.payload_bytes };
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let serving = (plan.hook == Hook::Socket)
-                .then(|| scope.spawn(|| server::echo(server, bed.placement.cpu(Role::Server), &is_over)));
-            let exchanged = {
-                let _placed = Placed::on(bed.placement.cpu(Role::Generator), WORK_PRIORITY);
-                exchange(client, Exchange { pace, waiting, duration, seed }, &mut stamps)
+            let (cpu, is_over) = (bed.placement.cpu(Role::Server), &is_over);
+            let serving = match (plan.hook, frames) {
+                (Hook::Socket, _) => Some(scope.spawn(move || server::echo(server, cpu, is_over).map(drop))),
+                (_, Some(frames)) => Some(scope.spawn(move || server::echo_frames(frames, cpu, is_over))),
+                _ => None,
+            };
+            let exchanged = match plan.background {
+                None => ask(plan, bed, client, seed),
+                Some(background) => {
+                    let duration = Duration::from_millis(plan.duration_ms + MARGIN_MS);
+                    let load = Load { work: background.work, ..Load::new(Some(background.rate), duration) };
+                    self.generator.send_beside(bed, &load, || ask(plan, bed, client, seed)).map(|(_, asked)| asked)
+                }
             };
             is_over.store(true, Ordering::Relaxed);
             if let Some(serving) = serving {
@@ -134,6 +164,48 @@ impl Prepared {
             exchanged
         })
     }
+}
+
+/// An AF_XDP socket that the program redirects to.
+fn open_frames(bed: &Testbed, loaded: &Loaded) -> Result<PacketSocket, LabError> {
+    let failed = |e: KernelError| LabError::Machine(e.to_string(), "AF_XDP needs CONFIG_XDP_SOCKETS".into());
+    let device = bed.tested.device.index;
+    let socket = bed.tested.namespace.run(|| PacketSocket::bind(device, 0))?.map_err(failed)?;
+    loaded.map("applications")?.update_fd(&0u32.to_ne_bytes(), socket.as_fd()).map_err(failed)?;
+    Ok(socket)
+}
+
+/// The client's part. Beside a generator on its CPU it goes first, and sleeps while it waits.
+fn ask(plan: &Plan, bed: &Testbed, client: &UdpSocket, seed: u64) -> Result<Exchanged, LabError> {
+    let priority = if plan.background.is_some() { CONTROL_PRIORITY } else { WORK_PRIORITY };
+    let _placed = Placed::on(bed.placement.cpu(Role::Generator), priority)?;
+    let think = if plan.background.is_some() { 0 } else { plan.think_us };
+    let (pace, waiting) = match plan.rate {
+        Some(rate) => (Pace::Open { rate, poisson: true }, Waiting::Awake),
+        None => (Pace::Closed { outstanding: 1, think: Duration::from_micros(think) }, Waiting::Asleep),
+    };
+    let mut stamps = Stamps { bytes: plan.payload_bytes };
+    hello(client, &mut stamps)?;
+    let duration = Duration::from_millis(plan.duration_ms);
+    exchange(client, Exchange { pace, waiting, duration, seed }, &mut stamps)
+}
+
+/// Asks until there is an answer: what is attached a moment ago may miss the first packets.
+fn hello(client: &UdpSocket, stamps: &mut Stamps) -> Result<(), LabError> {
+    const TRIES: usize = 5;
+    let plan = Exchange {
+        pace: Pace::Closed { outstanding: 1, think: Duration::ZERO },
+        waiting: Waiting::Asleep,
+        duration: Duration::from_millis(2),
+        seed: 0,
+    };
+    for _ in 0..TRIES {
+        let said = exchange(client, plan, stamps)?;
+        if said.sent > 0 && said.lost == 0 {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Requests with numbers; the echo must be the same bytes.
@@ -176,6 +248,9 @@ pub(super) fn fault(exchanged: &Exchanged) -> Option<String> {
     }
     if exchanged.lost > 0 || exchanged.sent == 0 {
         return Some(format!("{} of {} requests got no reply", exchanged.lost, exchanged.sent));
+    }
+    if exchanged.response.is_empty() {
+        return Some("no request after the warm-up was answered in time".into());
     }
     (!exchanged.lateness.is_within(LATE_NS)).then(|| format!("the client was late: {}", exchanged.lateness))
 }

@@ -6,13 +6,14 @@
 //! is soon at its own limit. How many requests are answered at most (`capacity`) is found by search, with
 //! requests that the kernel makes and replies that it counts and compares.
 
+mod beside;
 mod capacity;
 mod front;
 
 use crate::error::LabError;
 use crate::generator::{Exchange, Exchanged, LiveGenerator, Pace, Waiting, exchange};
 use crate::memcached::{self, Contents, Gets, MOST_VALUE, Memcached, PORT};
-use crate::packet::SOURCE_PORT;
+use crate::packet::CLIENT_PORT;
 use crate::programs::{self, Build};
 use crate::replies::{Counted, Replies};
 use crate::search::Found;
@@ -57,6 +58,9 @@ struct Plan {
     rate: Option<f64>,
     #[serde(default = "duration")]
     duration_ms: u64,
+    /// Requests per second that the kernel makes beside the client's. The client then asks for a key that is too
+    /// long for a fast path, one request at a time, and there is no search.
+    background: Option<f64>,
     /// How long each rate is tried in the search for the highest one; 0 is no search.
     #[serde(default = "try_ms")]
     try_ms: u64,
@@ -125,10 +129,13 @@ impl Trial for Prepared {
             _ => InPlace::nothing(&bed)?,
         };
         memcached.store(&self.contents)?;
-        let from = SocketAddrV4::new(bed.generator.host.ip, SOURCE_PORT);
+        let from = SocketAddrV4::new(bed.generator.host.ip, CLIENT_PORT);
         let to = SocketAddrV4::new(bed.tested.host.ip, PORT);
         let client = connected_udp(&bed.generator.namespace, from, to)?;
         self.teach(&client, &bed)?;
+        if let Some(rate) = self.plan.background {
+            return self.ask_beside(rate, &bed, &client, &in_place, &mut memcached, request);
+        }
         let mut outcome = self.ask_by_socket(&bed, &client, &in_place, request)?;
         if self.plan.try_ms > 0 && outcome.void.is_none() {
             self.ask_in_kernel(&bed, &in_place, request, &mut outcome)?;
@@ -139,6 +146,11 @@ impl Trial for Prepared {
 }
 
 impl Prepared {
+    /// Which request is the n-th of the kernel's.
+    fn order(&self) -> Vec<u32> {
+        (0..self.plan.keys.next_power_of_two()).map(|n| (n % self.plan.keys) as u32).collect()
+    }
+
     /// Whatever the fast path has to learn it learns here, one request at a time.
     fn teach(&self, client: &UdpSocket, bed: &Testbed) -> Result<(), LabError> {
         const ROUNDS: u64 = 2;
@@ -180,7 +192,7 @@ impl Prepared {
             bed,
             asking: &self.asking,
             replies: &self.replies,
-            order: (0..self.plan.keys.next_power_of_two()).map(|n| (n % self.plan.keys) as u32).collect(),
+            order: self.order(),
             duration: Duration::from_millis(self.plan.try_ms),
             request,
         };

@@ -82,10 +82,7 @@ struct Prepared {
 }
 
 impl Trial for Prepared {
-    fn run(&mut self, request: &Request) -> Result<Outcome, LabError> {
-        if (request.is_interrupted)() {
-            return Err(LabError::Interrupted);
-        }
+    fn run(&mut self, _: &Request) -> Result<Outcome, LabError> {
         let bed = Testbed::build(self.plan.placement)?;
         let begin = if self.plan.hook == Hook::Xdp { "begin_and_reach" } else { "begin" };
         let name = self.plan.hook.ending().filter(|_| self.plan.hook != Hook::Xdp).map(|e| format!("reach_{e}"));

@@ -1,11 +1,12 @@
 //! `shrink`: what cutting packets short before they reach the application is worth (Figure 10 of
 //! "Demystifying Performance of eBPF Network Applications"). Long packets come as fast as they can; what
-//! counts is how many the application gets, and what one costs it.
+//! counts is how many the application gets, and what one costs it. The same with programs that let everything
+//! pass is what entering and leaving a hook costs (Table 1).
 
 use crate::error::LabError;
 use crate::generator::{LiveGenerator, Load};
 use crate::hook::{self, Hook, Place};
-use crate::object;
+use crate::object::{self, Loaded};
 use crate::packet::{HEADER_BYTES, PORT};
 use crate::programs::{self, Build};
 use crate::server::{self, Counted};
@@ -13,6 +14,7 @@ use crate::testbed::{Placement, Role, Testbed, udp};
 use crate::trial::{Kind, Outcome, Parameters, Request, Samples, Trial, Workshop};
 use serde::Deserialize;
 use std::net::SocketAddrV4;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -23,8 +25,11 @@ pub struct Shrink;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Plan {
-    /// Share of the payload that is cut off, in percent; without it there is no program.
+    /// Share of the payload that is cut off at XDP, in percent.
     cut: Option<f64>,
+    /// Without `cut`: where there is a program that lets everything pass.
+    #[serde(default = "none")]
+    hook: Hook,
     #[serde(default)]
     build: Build,
     #[serde(default = "inline")]
@@ -37,6 +42,9 @@ struct Plan {
     duration_ms: u64,
 }
 
+fn none() -> Hook {
+    Hook::Socket
+}
 fn inline() -> Placement {
     Placement::Inline
 }
@@ -57,7 +65,11 @@ impl Kind for Shrink {
 
     fn prepare(&self, parameters: &Parameters, workshop: &Workshop) -> Result<Box<dyn Trial>, LabError> {
         let plan: Plan = parameters.read()?;
-        let object = programs::build(workshop, "lab/shrink", plan.build)?;
+        if plan.cut.is_some() && plan.hook != Hook::Socket {
+            return Err(LabError::Request("packets are cut at XDP; leave out `hook`".into()));
+        }
+        let program = if plan.cut.is_some() { "lab/shrink" } else { "lab/hooks" };
+        let object = programs::build(workshop, program, plan.build)?;
         Ok(Box::new(Prepared { plan, object, generator: LiveGenerator::load(workshop)? }))
     }
 }
@@ -77,19 +89,32 @@ impl Prepared {
     }
 }
 
-impl Trial for Prepared {
-    fn run(&mut self, request: &Request) -> Result<Outcome, LabError> {
-        if (request.is_interrupted)() {
-            return Err(LabError::Interrupted);
+impl Prepared {
+    /// The program, if there is one.
+    fn load(&self) -> Result<Option<(Loaded, String)>, LabError> {
+        let cut = self.plan.cut.map(|_| "shrink".to_string());
+        let Some(name) = cut.or(self.plan.hook.ending().map(|ending| format!("pass_{ending}"))) else {
+            return Ok(None);
+        };
+        let loaded = object::load(&self.object, &[&name])?;
+        if self.plan.cut.is_some() {
+            let left = (self.left() as u64).to_ne_bytes();
+            loaded.map("keep")?.update(&0u32.to_ne_bytes(), &left).map_err(|e| LabError::Request(e.to_string()))?;
         }
+        Ok(Some((loaded, name)))
+    }
+}
+
+impl Trial for Prepared {
+    fn run(&mut self, _: &Request) -> Result<Outcome, LabError> {
         let bed = Testbed::build(self.plan.placement)?;
         bed.poll_without_xdp(true)?;
-        let loaded = object::load(&self.object, &["shrink"])?;
-        let left = (self.left() as u64).to_ne_bytes();
-        loaded.map("keep")?.update(&0u32.to_ne_bytes(), &left).map_err(|e| LabError::Request(e.to_string()))?;
+        let loaded = self.load()?;
         let server = udp(&bed.tested.namespace, SocketAddrV4::new(bed.tested.host.ip, PORT))?;
-        let program = self.plan.cut.map(|_| loaded.program("shrink"));
-        let _attached = hook::attach(&bed, Hook::Xdp, program, Place::default())?;
+        let program = loaded.as_ref().map(|(loaded, name)| loaded.program(name));
+        let hook = if self.plan.cut.is_some() { Hook::Xdp } else { self.plan.hook };
+        let place = Place { socket: Some(server.as_fd()), sockets: None };
+        let _attached = hook::attach(&bed, hook, program, place)?;
         bed.pin_receiver()?;
         let load = Load {
             frame_bytes: self.plan.payload_bytes + HEADER_BYTES,
@@ -113,13 +138,19 @@ impl Trial for Prepared {
 impl Prepared {
     fn report(&self, counted: &Counted, elapsed_ns: u64) -> Outcome {
         let mut outcome = Outcome::default();
-        if counted.datagrams == 0 || counted.bytes != counted.datagrams * self.left() as u64 {
-            let (datagrams, bytes) = (counted.datagrams, counted.bytes);
+        let (datagrams, bytes) = (counted.datagrams, counted.bytes);
+        // A verdict program joins datagrams: the application reads several at once.
+        let packets = bytes / self.left() as u64;
+        if packets == 0
+            || bytes != packets * self.left() as u64
+            || (packets != datagrams && self.plan.hook != Hook::SkSkb)
+        {
             outcome.void = Some(format!("{datagrams} datagrams of {} bytes had {bytes} bytes", self.left()));
         }
-        let rate = counted.datagrams as f64 * 1e9 / elapsed_ns.max(1) as f64;
+        let rate = packets as f64 * 1e9 / elapsed_ns.max(1) as f64;
         outcome.samples.push(Samples::one("rate", "packets/s", rate));
-        let each = counted.processor_ns as f64 / counted.datagrams.max(1) as f64;
+        outcome.samples.push(Samples::one("packet", "ns", 1e9 / rate.max(1e-9)));
+        let each = counted.processor_ns as f64 / packets.max(1) as f64;
         outcome.samples.push(Samples::one("processor", "ns", each));
         outcome
     }

@@ -1,0 +1,106 @@
+//! AF_XDP sockets, in copy mode: frames that an XDP program redirects go to an application, past the network
+//! stack, and back out of the device.
+
+use crate::errno::Errno;
+use crate::error::KernelError;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+use xdp::nic::NicIndex;
+use xdp::slab::{HeapSlab, Slab};
+use xdp::socket::{PollTimeout, SocketError, XdpSocket, XdpSocketBuilder};
+use xdp::umem::UmemCfgBuilder;
+use xdp::{Packet, Umem};
+use xdp::{RingConfigBuilder, WakableRings};
+
+/// Frames there is memory for, and entries of each ring.
+const FRAMES: u32 = 4096;
+const ENTRIES: u32 = 2048;
+/// Frames taken at once.
+const BATCH: usize = 64;
+
+/// A socket on one queue of a device. The program that redirects to it finds it in an XSKMAP.
+pub struct PacketSocket {
+    // Dropped in this order: the kernel uses the memory until the socket is closed.
+    socket: XdpSocket,
+    rings: WakableRings,
+    taken: HeapSlab,
+    going: HeapSlab,
+    memory: Umem,
+}
+
+// SAFETY: its pointers are into mappings that it owns and that move with it; nothing in it belongs to a thread.
+unsafe impl Send for PacketSocket {}
+
+impl PacketSocket {
+    /// Binds one to a queue of a device of this thread's network namespace.
+    pub fn bind(device: u32, queue: u32) -> Result<PacketSocket, KernelError> {
+        let configuration = UmemCfgBuilder { frame_count: FRAMES, ..Default::default() }.build();
+        let mut memory = Umem::map(configuration.expect("the numbers are powers of two")).map_err(|e| failed(&e))?;
+        let rings =
+            RingConfigBuilder { rx_count: ENTRIES, tx_count: ENTRIES, fill_count: ENTRIES, completion_count: ENTRIES };
+        let rings = rings.build().expect("the numbers are powers of two");
+        let mut builder = XdpSocketBuilder::new().map_err(refused)?;
+        let (mut rings, mut flags) = builder.build_wakable_rings(&memory, rings).map_err(refused)?;
+        flags.force_copy();
+        let socket = builder.bind(NicIndex::new(device), queue, flags).map_err(refused)?;
+        // SAFETY: the memory lives in the same structure as the socket, and is dropped after it.
+        unsafe { rings.fill_ring.enqueue(&mut memory, ENTRIES as usize, true) }.map_err(|e| failed(&e))?;
+        let slab = || HeapSlab::with_capacity(BATCH);
+        Ok(PacketSocket { socket, rings, taken: slab(), going: slab(), memory })
+    }
+
+    /// Waits for frames, so long at most, and lets `turn` work on each; those for which it says so are sent.
+    /// Returns how many came.
+    pub fn serve(&mut self, patience: Duration, turn: &mut dyn FnMut(&mut [u8]) -> bool) -> io::Result<usize> {
+        if !self.socket.poll_read(PollTimeout::new(Some(patience)))? {
+            return Ok(0);
+        }
+        let Some(receive) = &mut self.rings.rx_ring else { return Ok(0) };
+        // SAFETY: no packet leaves this structure, which holds their memory.
+        let count = unsafe { receive.recv(&self.memory, &mut self.taken) };
+        while let Some(mut packet) = self.taken.pop_back() {
+            match turn(&mut packet) {
+                true => drop(self.going.push_front(packet)),
+                false => self.memory.free_packet(packet),
+            }
+        }
+        self.send()?;
+        self.rings.completion_ring.dequeue(&mut self.memory, BATCH);
+        // SAFETY: as in `bind`.
+        unsafe { self.rings.fill_ring.enqueue(&mut self.memory, count, true) }?;
+        Ok(count)
+    }
+
+    /// What the ring has no room for is dropped, as a device would.
+    fn send(&mut self) -> io::Result<()> {
+        if let Some(ring) = self.rings.tx_ring.as_mut().filter(|_| !self.going.is_empty()) {
+            // SAFETY: as in `bind`.
+            unsafe { ring.send(&mut self.going, true) }?;
+        }
+        let mut drop_rest = |packet: Packet| self.memory.free_packet(packet);
+        while let Some(packet) = self.going.pop_back() {
+            drop_rest(packet);
+        }
+        Ok(())
+    }
+}
+
+impl AsFd for PacketSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the descriptor is the socket's, which is borrowed as long.
+        unsafe { BorrowedFd::borrow_raw(self.socket.raw_fd()) }
+    }
+}
+
+fn refused(error: SocketError) -> KernelError {
+    use SocketError::{Bind, GetSockOpt, RingMap, SetSockOpt, SocketCreation};
+    match error {
+        SocketCreation(inner) | Bind(inner) => failed(&inner),
+        SetSockOpt { inner, .. } | GetSockOpt { inner, .. } | RingMap { inner, .. } => failed(&inner),
+    }
+}
+
+fn failed(error: &io::Error) -> KernelError {
+    KernelError::new("open an AF_XDP socket".to_string(), Errno(error.raw_os_error().unwrap_or(0)))
+}
