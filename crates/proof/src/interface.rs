@@ -7,6 +7,7 @@ use crate::facts::{Fact, Facts, Kind, Root, State, join};
 use crate::range::Range;
 use crate::region::Region;
 use karakoram_bpf::effects::RegSet;
+use karakoram_bpf::helper::{self, Returns};
 use karakoram_bpf::insn::*;
 use karakoram_bpf::program::{Entry, Function, Program};
 use std::collections::BTreeSet;
@@ -129,12 +130,14 @@ pub fn arguments(program: &Program, signature: &dyn Fn(FuncId) -> Signature) -> 
 }
 
 /// The largest number that each function returns, where it returns nothing but numbers of 32 bits. Only
-/// of functions that nothing outside the object can call or replace is anything known, and of none that
-/// calls itself in the end. It stays true, because what is proven of a function keeps what it returns.
+/// of functions that nothing outside the object can call or replace is anything known, of none that calls
+/// itself in the end, and of none with tail calls: what another program returns comes back from those. It
+/// stays true, because what is proven of a function keeps what it returns.
 pub fn returned(program: &Program, reads: &[RegSet], given: &[Arguments]) -> Vec<Option<u64>> {
     let closed = closed(program);
     let callees: Vec<BTreeSet<usize>> = (0..closed.len()).map(|f| callees(program, f)).collect();
-    let is_wanted = |f: &usize| closed[*f] && callees.iter().any(|c| c.contains(f));
+    let is_called = |f: &usize| callees.iter().any(|c| c.contains(f));
+    let is_wanted = |f: &usize| closed[*f] && is_called(f) && !has_tail_calls(&program.functions[*f]);
     let mut waiting: BTreeSet<usize> = (0..closed.len()).filter(is_wanted).collect();
     let mut found = vec![None; closed.len()];
     // Callees first.
@@ -145,6 +148,13 @@ pub fn returned(program: &Program, reads: &[RegSet], given: &[Arguments]) -> Vec
         found[f] = largest_returned(&program.functions[f], &facts);
     }
     found
+}
+
+fn has_tail_calls(function: &Function) -> bool {
+    function.nodes.iter().any(|node| match node.insn {
+        Insn::Call(callee) => helper::contract_of(&callee).is_some_and(|c| c.returns == Returns::Tail),
+        _ => false,
+    })
 }
 
 /// The largest number in `r0` at any exit.
