@@ -146,19 +146,7 @@ impl Kernel {
             .map(|m| MapDetails { types: (m.key_type, m.value_type), extra: m.extra, numa_node: m.numa_node })
             .collect();
         let maps = create_maps(&defs, &details, types.as_ref())?;
-        let request = LoadRequest {
-            expected_attach_type: image.expected_attach_type,
-            attach_btf_id: image.attach_btf_id,
-            license: &image.license,
-            btf: types.as_ref(),
-            func_info: if types.is_some() { &image.func_info } else { &[] },
-            func_info_rec_size: image.func_info_record_bytes,
-            line_info: if types.is_some() { &image.line_info } else { &[] },
-            line_info_rec_size: image.line_info_record_bytes,
-            flags: image.flags,
-            kern_version: image.kernel_version,
-            ..LoadRequest::new(&image.name, image.program_type, &image.slots)
-        };
+        let request = karakoram_lab::object::request(&image, types.as_ref(), &image.slots);
         let program = load::load(&request.with_maps(&maps)).map_err(|e| {
             match refused(e, &|slot| source(&image, slot)) {
                 // It may well be right as what it is.

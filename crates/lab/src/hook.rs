@@ -1,6 +1,7 @@
 //! The places where a packet program can be, and putting one there.
 
 use crate::error::LabError;
+use crate::object::{self, Loaded};
 use crate::testbed::{Filter, Testbed, attach_clsact};
 use karakoram_bpf::map::{MapDef, MapType};
 use karakoram_kernel::attach::{self, Attachment, Direction, XdpMode};
@@ -9,6 +10,7 @@ use karakoram_kernel::load::LoadedProgram;
 use karakoram_kernel::map::{Map, MapOptions};
 use serde::Deserialize;
 use std::os::fd::BorrowedFd;
+use std::path::Path;
 
 /// A place on the way of a packet, in the order in which it gets there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
@@ -43,6 +45,27 @@ impl Hook {
             Hook::SkSkb => Some("sk_skb"),
             Hook::Socket => None,
         }
+    }
+}
+
+/// The program of an object for one hook, in the kernel.
+pub struct AtHook {
+    /// The object's maps and programs.
+    pub loaded: Loaded,
+    name: String,
+}
+
+impl AtHook {
+    /// Loads the program that is named so, with the hook's ending; none for the socket, which has none.
+    pub fn load(object: &Path, name: &str, hook: Hook) -> Result<Option<AtHook>, LabError> {
+        let Some(ending) = hook.ending() else { return Ok(None) };
+        let name = format!("{name}_{ending}");
+        Ok(Some(AtHook { loaded: object::load(object, &[&name])?, name }))
+    }
+
+    /// The program.
+    pub fn program(&self) -> &LoadedProgram {
+        self.loaded.program(&self.name)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Programs of an object in the kernel, all sharing the object's maps.
 
 use crate::error::LabError;
+use karakoram_bpf::encode::Slot;
 use karakoram_elf::Object;
 use karakoram_elf::btf::Btf;
 use karakoram_elf::link::{self, LoadImage, Target};
@@ -117,22 +118,29 @@ fn types_of(image: &LoadImage) -> Option<KernelBtf> {
 fn load_image(image: &LoadImage, maps: &[Map]) -> Result<LoadedProgram, load::LoadError> {
     let types = types_of(image);
     let slots = renumbered(image, maps);
-    let request = LoadRequest {
+    load::load(&LoadRequest { maps, ..request(image, types.as_ref(), &slots) })
+}
+
+/// What the kernel is asked to load for an image, without maps. Information about functions and lines goes with
+/// the types, where the kernel takes those.
+pub fn request<'a>(image: &'a LoadImage, types: Option<&'a KernelBtf>, slots: &'a [Slot]) -> LoadRequest<'a> {
+    LoadRequest {
         expected_attach_type: image.expected_attach_type,
         attach_btf_id: image.attach_btf_id,
         license: &image.license,
-        btf: types.as_ref(),
+        btf: types,
         func_info: if types.is_some() { &image.func_info } else { &[] },
         func_info_rec_size: image.func_info_record_bytes,
+        line_info: if types.is_some() { &image.line_info } else { &[] },
+        line_info_rec_size: image.line_info_record_bytes,
         flags: image.flags,
         kern_version: image.kernel_version,
-        ..LoadRequest::new(&image.name, image.program_type, &slots)
-    };
-    load::load(&LoadRequest { maps, ..request })
+        ..LoadRequest::new(&image.name, image.program_type, slots)
+    }
 }
 
 /// The instructions with maps numbered as in the common set.
-fn renumbered(image: &LoadImage, maps: &[Map]) -> Vec<karakoram_bpf::encode::Slot> {
+fn renumbered(image: &LoadImage, maps: &[Map]) -> Vec<Slot> {
     const LOAD_IMM64: u8 = 0x18;
     const MAP_NUMBERS: [u8; 2] = [5, 6];
     let mut slots = image.slots.clone();

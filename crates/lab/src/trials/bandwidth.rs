@@ -2,8 +2,8 @@
 //! "Demystifying Performance of eBPF Network Applications").
 
 use crate::error::LabError;
-use crate::hook::{self, Hook, Place};
-use crate::object::{self, Loaded};
+use crate::hook::{self, AtHook, Hook, Place};
+use crate::object::Loaded;
 use crate::programs::{self, Build};
 use crate::testbed::{Child, Namespace, Offload, Placement, Role, Testbed};
 use crate::trial::{Kind, Outcome, Parameters, Request, Samples, Trial, Workshop};
@@ -83,9 +83,8 @@ struct Prepared {
 impl Trial for Prepared {
     fn run(&mut self, _: &Request) -> Result<Outcome, LabError> {
         let bed = self.testbed()?;
-        let name = self.plan.hook.ending().map(|ending| format!("pass_{ending}"));
-        let loaded = name.as_deref().map(|name| object::load(&self.object, &[name])).transpose()?;
-        let program = loaded.as_ref().zip(name.as_deref()).map(|(loaded, name)| loaded.program(name));
+        let passing = AtHook::load(&self.object, "pass", self.plan.hook)?;
+        let program = passing.as_ref().map(AtHook::program);
         let on_device = program.filter(|_| self.plan.hook != Hook::SkSkb);
         let _attached = hook::attach(&bed, self.plan.hook, on_device, Place::default())?;
         bed.pin_receiver()?;
@@ -101,7 +100,7 @@ impl Trial for Prepared {
             return Ok(Outcome::voided("iperf3 did not come to an end: its streams stalled"));
         };
         drop(server);
-        self.report(&bed, &said, loaded.as_ref())
+        self.report(&bed, &said, passing.as_ref().map(|at| &at.loaded))
     }
 }
 

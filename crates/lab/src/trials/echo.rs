@@ -3,7 +3,7 @@
 
 use crate::error::LabError;
 use crate::generator::{Dialogue, Exchange, Exchanged, LiveGenerator, Load, Pace, Waiting, exchange};
-use crate::hook::{self, Hook, Place};
+use crate::hook::{self, AtHook, Hook, Place};
 use crate::object::{self, Loaded};
 use crate::packet::{PORT, SOURCE_PORT, STAMP_BYTES, stamped};
 use crate::programs::{self, Build};
@@ -110,30 +110,24 @@ impl Trial for Prepared {
         let server_at = SocketAddrV4::new(bed.tested.host.ip, PORT);
         let client = connected_udp(&bed.generator.namespace, client_at, server_at)?;
         let server = connected_udp(&bed.tested.namespace, server_at, client_at)?;
-        let loaded = self.load()?;
+        let loaded = AtHook::load(&self.object, "echo", self.plan.hook)?;
         let place = match &loaded {
-            Some((loaded, _)) => Place { socket: Some(server.as_fd()), sockets: loaded.map("sockets").ok() },
+            Some(at) => Place { socket: Some(server.as_fd()), sockets: at.loaded.map("sockets").ok() },
             None => Place::default(),
         };
-        let program = loaded.as_ref().map(|(loaded, name)| loaded.program(name));
+        let program = loaded.as_ref().map(AtHook::program);
         let _attached = hook::attach(&bed, self.plan.hook, program, place)?;
         let burn = self.burn.as_ref().map(|object| object::load(object, &["burn"])).transpose()?;
         let burn = burn.as_ref().map(|loaded| loaded.program("burn"));
         let _burning = hook::attach(&bed, Hook::Xdp, burn, Place::default())?;
         let frames = self.plan.hook == Hook::AfXdp;
-        let frames = loaded.as_ref().filter(|_| frames).map(|(loaded, _)| open_frames(&bed, loaded)).transpose()?;
+        let frames = loaded.as_ref().filter(|_| frames).map(|at| open_frames(&bed, &at.loaded)).transpose()?;
         let exchanged = self.converse(&bed, (&client, &server, frames), request.seed)?;
         Ok(report(exchanged, &bed))
     }
 }
 
 impl Prepared {
-    fn load(&self) -> Result<Option<(Loaded, String)>, LabError> {
-        let Some(ending) = self.plan.hook.ending() else { return Ok(None) };
-        let name = format!("echo_{ending}");
-        Ok(Some((object::load(&self.object, &[&name])?, name)))
-    }
-
     fn converse(
         &self,
         bed: &Testbed,

@@ -5,7 +5,7 @@
 
 use crate::error::LabError;
 use crate::generator::{LiveGenerator, Load};
-use crate::hook::{self, Hook, Place};
+use crate::hook::{self, AtHook, Hook, Place};
 use crate::object::{self, Loaded};
 use crate::packet::{HEADER_BYTES, PORT};
 use crate::programs::{self, Build};
@@ -90,18 +90,13 @@ impl Prepared {
 }
 
 impl Prepared {
-    /// The program, if there is one.
-    fn load(&self) -> Result<Option<(Loaded, String)>, LabError> {
-        let cut = self.plan.cut.map(|_| "shrink".to_string());
-        let Some(name) = cut.or(self.plan.hook.ending().map(|ending| format!("pass_{ending}"))) else {
-            return Ok(None);
-        };
-        let loaded = object::load(&self.object, &[&name])?;
-        if self.plan.cut.is_some() {
-            let left = (self.left() as u64).to_ne_bytes();
-            loaded.map("keep")?.update(&0u32.to_ne_bytes(), &left).map_err(|e| LabError::Request(e.to_string()))?;
-        }
-        Ok(Some((loaded, name)))
+    /// The program that cuts, if there is one.
+    fn cutter(&self) -> Result<Option<Loaded>, LabError> {
+        let Some(_) = self.plan.cut else { return Ok(None) };
+        let loaded = object::load(&self.object, &["shrink"])?;
+        let left = (self.left() as u64).to_ne_bytes();
+        loaded.map("keep")?.update(&0u32.to_ne_bytes(), &left).map_err(|e| LabError::Request(e.to_string()))?;
+        Ok(Some(loaded))
     }
 }
 
@@ -109,10 +104,11 @@ impl Trial for Prepared {
     fn run(&mut self, _: &Request) -> Result<Outcome, LabError> {
         let bed = Testbed::build(self.plan.placement)?;
         bed.poll_without_xdp(true)?;
-        let loaded = self.load()?;
+        let cutter = self.cutter()?;
+        let passing = AtHook::load(&self.object, "pass", self.plan.hook)?;
         let server = udp(&bed.tested.namespace, SocketAddrV4::new(bed.tested.host.ip, PORT))?;
-        let program = loaded.as_ref().map(|(loaded, name)| loaded.program(name));
-        let hook = if self.plan.cut.is_some() { Hook::Xdp } else { self.plan.hook };
+        let program = cutter.as_ref().map(|cutter| cutter.program("shrink")).or(passing.as_ref().map(AtHook::program));
+        let hook = if cutter.is_some() { Hook::Xdp } else { self.plan.hook };
         let place = Place { socket: Some(server.as_fd()), sockets: None };
         let _attached = hook::attach(&bed, hook, program, place)?;
         bed.pin_receiver()?;
