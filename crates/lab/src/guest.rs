@@ -1,6 +1,6 @@
 //! A virtual machine with another kernel: Debian's kernel image, an initial file system with busybox
 //! and the programs that are wanted, QEMU with software emulation, two serial ports. Needs no
-//! privilege, no network inside, no modules, and leaves nothing behind but the kernel in the cache.
+//! privilege, no network inside, no modules but those that are asked for, and leaves nothing behind but the kernel in the cache.
 //!
 //! With [`Job::counts_instructions`] the guest's clock advances by one nanosecond for each
 //! instruction (`-icount shift=0`), so that times inside are instruction counts, the same in every
@@ -30,6 +30,10 @@ pub struct Job {
     pub files: Vec<(String, PathBuf)>,
     /// Programs for `/bin`, with the shared libraries they need.
     pub programs: Vec<(String, PathBuf)>,
+    /// Modules of the kernel that are loaded before, in this order.
+    pub modules: Vec<String>,
+    /// Processors.
+    pub processors: u32,
     /// Shell command that is run in `/job`. What it leaves in `/out` comes back.
     pub command: String,
     /// Whether the guest's clock counts instructions.
@@ -46,6 +50,8 @@ impl Job {
         Job {
             files: Vec::new(),
             programs: Vec::new(),
+            modules: Vec::new(),
+            processors: 1,
             command: command.into(),
             counts_instructions: false,
             time_limit: Duration::from_secs(600),
@@ -93,6 +99,9 @@ fn initial_files(kernel: &Kernel, job: &Job) -> Result<Vec<u8>, LabError> {
     for (name, path) in &job.files {
         files.tree(&format!("job/{name}"), path)?;
     }
+    for (place, name) in job.modules.iter().enumerate() {
+        files.tree(&format!("modules/{place:02}-{name}.ko"), &kernel.module(name))?;
+    }
     files.tree("boot/config", &kernel.configuration)?;
     files.file("init", 0o755, INIT.as_bytes());
     files.file("job/.command", 0o644, job.command.as_bytes());
@@ -103,7 +112,8 @@ fn start(kernel: &Path, image: &Path, console: &Path, result: &Path, job: &Job) 
     const QEMU: &str = "qemu-system-x86_64";
     let file = |path: &Path| format!("file:{}", path.display());
     let mut command = Command::new(QEMU);
-    command.args(["-accel", "tcg", "-cpu", "max", "-smp", "1", "-nodefaults", "-display", "none", "-no-reboot"]);
+    command.args(["-accel", "tcg", "-cpu", "max", "-nodefaults", "-display", "none", "-no-reboot"]);
+    command.args(["-smp", &job.processors.to_string()]);
     command.args(["-m", &job.memory_mib.to_string()]).arg("-kernel").arg(kernel).arg("-initrd").arg(image);
     command.args(["-append", "console=ttyS0 panic=-1 quiet sysctl.kernel.panic_on_oops=1"]);
     command.args(["-serial", &file(console), "-serial", &file(result)]);

@@ -2,6 +2,7 @@
 
 mod arrival;
 mod gaps;
+mod original;
 mod pressure;
 mod slots;
 mod stats;
@@ -15,6 +16,7 @@ use crate::frame::{Ack, Arrival, Control, DataHeader, Frame, LinkFrame, Loss, Sl
 use crate::protocol::LinkReceiver;
 use crate::sequence::{FIRST, WireSequence};
 use gaps::{Gaps, Notices};
+use original::Defects;
 use pressure::{Change, Pressure};
 use slots::Slots;
 use std::collections::VecDeque;
@@ -50,6 +52,7 @@ pub struct Receiver<F, L = ()> {
     acknowledgements_left: u8,
     /// When the original gives the due frame up.
     timeout_at_ps: Option<u64>,
+    defects: Defects,
     /// The beginning that is followed; none before the first frame.
     epoch: Option<u64>,
     is_begun: bool,
@@ -86,6 +89,7 @@ impl<F: Frame, L: Log> Receiver<F, L> {
             leading: FIRST - 1,
             acknowledgements_left: 0,
             timeout_at_ps: None,
+            defects: Defects::default(),
             epoch: None,
             is_begun: config.fidelity == Fidelity::Original,
             sync_reply: None,
@@ -166,7 +170,7 @@ impl<F: Frame, L: Log> Receiver<F, L> {
     /// The frame at the head of the ring has come round ([`Reorder::Ring`]).
     pub fn visit(&mut self, now_ps: u64) -> Option<Visited<F>> {
         let (sequence, frame) = self.ring.pop_front()?;
-        Some(match sequence.cmp(&self.due) {
+        Some(match self.defects.compare(sequence, self.due) {
             std::cmp::Ordering::Equal => {
                 self.deliver_due(now_ps);
                 Visited::Deliver(frame)

@@ -1,6 +1,7 @@
 //! The sending end: numbers frames as they leave, keeps copies, sends missing ones again.
 
 mod answer;
+mod beginning;
 pub(crate) mod copies;
 pub(crate) mod queue;
 mod stats;
@@ -9,28 +10,17 @@ mod transmit;
 pub use stats::{SenderState, SenderStats};
 
 use crate::config::{CopyStore, Mode, Protection, SenderConfig};
-use crate::event::{Event, Log};
+use crate::event::Log;
 use crate::frame::{Control, Frame, LinkFrame};
 use crate::protocol::LinkSender;
 use crate::sequence::{FIRST, HALF, WireSequence};
+use beginning::Phase;
 use copies::Copies;
 use queue::FrameQueue;
 use std::collections::VecDeque;
 
 /// With so many frames unacknowledged the other end has lost track: begin anew.
 const MOST_OUTSTANDING: u64 = HALF / 2;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
-    /// Frames go as they come.
-    Off,
-    /// As long as the receiver has not agreed; asked for at this time next.
-    Syncing { retry_at_ps: u64 },
-    /// Frames are numbered.
-    On,
-    /// Off as soon as all is acknowledged.
-    Draining,
-}
 
 #[derive(Clone, Debug)]
 struct Resending<F> {
@@ -105,26 +95,6 @@ impl<F: Frame, L: Log> Sender<F, L> {
             stats: SenderStats::default(),
             log,
         }
-    }
-
-    /// Starts to protect, or changes how: at once if it does already or there is no handshake.
-    pub fn enable(&mut self, now_ps: u64, protection: Protection) {
-        self.protection = protection;
-        match (self.phase, self.config.handshake) {
-            (Phase::On | Phase::Syncing { .. }, _) => {}
-            (Phase::Draining, _) | (Phase::Off, None) => self.phase = Phase::On,
-            (Phase::Off, Some(_)) => self.begin(now_ps),
-        }
-    }
-
-    /// Stops to protect; what is kept can still be asked for.
-    pub fn disable(&mut self) {
-        self.phase = if self.acked < self.next && self.is_numbering() { Phase::Draining } else { Phase::Off };
-    }
-
-    /// Whether frames get numbers now.
-    pub fn is_numbering(&self) -> bool {
-        self.phase == Phase::On
     }
 
     /// Cells that wait in the queue: what marks for congestion go by.
@@ -213,19 +183,6 @@ impl<F: Frame, L: Log> Sender<F, L> {
         }
         self.resend_and_free(now_ps, sequence);
         Visit::Retransmit
-    }
-
-    /// Asks the receiver to begin; old copies mean nothing to it.
-    fn begin(&mut self, now_ps: u64) {
-        self.epoch += 1;
-        self.next = self.next.div_ceil(FIRST) * FIRST;
-        self.acked = self.next;
-        self.copies.restart(self.next);
-        self.resending.clear();
-        self.dummies_left = 0;
-        self.phase = Phase::Syncing { retry_at_ps: now_ps };
-        self.stats.handshakes += 1;
-        self.log.event(now_ps, Event::Began { next: self.next, epoch: self.epoch });
     }
 
     fn is_waiting_for_ack(&self) -> bool {

@@ -244,7 +244,74 @@ fn all_copies_of_the_last_number_before_the_wrap_are_lost() {
             pair.receive(frame);
             pair.answer();
         }
-        assert_eq!(pair.delivered.len(), 40_001); // The original took half a turn for duplicates.
+        assert_eq!(pair.delivered.len(), 40_001);
+    }
+}
+
+/// After that, the original takes frames of the upper half for duplicates while one of the lower half is due.
+#[test]
+fn after_a_timeout_at_the_wrap_the_original_misjudges_frames() {
+    for (is_given_up, expected) in [(false, vec![98303, 98304, 98305]), (true, vec![98303])] {
+        let mut pair = Pair::original(1, Mode::Ordered);
+        pair.advance_to(65535);
+        let frames = [pair.send(), pair.send()];
+        if !is_given_up {
+            pair.receive(frames[0]);
+        }
+        pair.receive(frames[1]);
+        // The notification is lost.
+        while pair.receiver.poll_control(pair.now_ps, Slot::Urgent).is_some() {}
+        pair.wait(72 * TICK_PS);
+        assert_eq!(pair.receiver.stats().skipped_frames, u64::from(is_given_up));
+        // 98303 is the last number of the lower half of the next era.
+        pair.advance_to(98303);
+        let frames = [pair.send(), pair.send(), pair.send()];
+        pair.receive(frames[1]);
+        pair.receive(frames[2]);
+        pair.answer();
+        pair.transmit();
+        assert_eq!(pair.delivered, expected);
+    }
+}
+
+/// Without order, nothing but the timeout moves the original's due number.
+#[test]
+fn the_original_has_to_catch_up_when_order_is_asked_for() {
+    let mut pair = Pair::original(1, Mode::NonBlocking);
+    pair.advance_to(50);
+    pair.sender.enable(pair.now_ps, Protection { mode: Mode::Ordered, copies: 1 });
+    let frame = pair.send();
+    pair.receive(frame);
+    assert!(pair.delivered.is_empty());
+    assert_eq!(pair.receiver.due_sequence(), FIRST);
+    pair.wait(49 * 71 * TICK_PS);
+    assert!(pair.delivered.is_empty());
+    pair.wait(3 * 71 * TICK_PS);
+    assert_eq!(pair.delivered, [50]);
+    assert_eq!(pair.receiver.stats().skipped_frames, 50);
+
+    let mut pair = Pair::corrected(1, Mode::NonBlocking);
+    pair.advance_to(50);
+    pair.sender.enable(pair.now_ps, Protection { mode: Mode::Ordered, copies: 1 });
+    let frame = pair.send();
+    pair.receive(frame);
+    assert_eq!(pair.delivered, [50]);
+}
+
+/// A notification overtakes an acknowledgement; the original forgets what it knew.
+#[test]
+fn the_original_goes_back_with_an_old_acknowledgement() {
+    for (mut pair, expected) in both().into_iter().zip([2, 0]) {
+        pair.advance_to(10);
+        let old = Control::Ack(Ack { leading: WireSequence::of(FIRST + 9), is_piggybacked: false, sync: 0 });
+        for _ in 0..2 {
+            let frame = pair.send();
+            pair.receive(frame);
+        }
+        pair.answer();
+        assert_eq!(pair.sender.outstanding(), 0);
+        pair.sender.on_control(pair.now_ps, old);
+        assert_eq!(pair.sender.outstanding(), expected);
     }
 }
 
@@ -439,7 +506,7 @@ fn copies_that_go_round_wait_for_their_turn() {
 
 #[test]
 fn stale_and_impossible_acknowledgements_change_nothing() {
-    let mut pair = Pair::original(1, Mode::Ordered);
+    let mut pair = Pair::corrected(1, Mode::Ordered);
     pair.advance_to(100);
     pair.send();
     for leading in [99, 50, 101, 30_000, 65_635] {

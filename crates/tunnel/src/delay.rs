@@ -23,7 +23,10 @@ impl Delay {
         self.waiting.pop_front().map(|(_, packet)| packet)
     }
 
-    pub(crate) fn deadline(&self) -> Option<u64> {
-        self.waiting.front().map(|(at, _)| *at)
+    /// When to look again: those that are due within `together_ps` of the first one wait for each other.
+    pub(crate) fn deadline(&self, together_ps: u64) -> Option<u64> {
+        let (first, _) = self.waiting.front()?;
+        let (last, _) = self.waiting.back()?;
+        Some((*first + together_ps).min(*last))
     }
 }

@@ -12,6 +12,11 @@ echo 0 >/proc/sys/kernel/kptr_restrict
 ln -s /result/out /out
 ln -s /boot/config "/boot/config-$(uname -r)"
 ip link set lo up 2>/dev/null
+for module in /modules/*; do
+    [ -e "$module" ] && { insmod "$module" || echo "$module cannot be loaded" >&2; }
+done
+mkdir -p /dev/net
+[ -e /dev/net/tun ] || mknod /dev/net/tun c 10 200
 cd /job
 sh ./.command >/result/stdout 2>/result/stderr </dev/null
 echo $? >/result/exit

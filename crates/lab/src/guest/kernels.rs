@@ -2,6 +2,7 @@
 //! cache: the system's lists, sources and packages are neither used nor changed.
 
 use crate::error::LabError;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -18,6 +19,15 @@ pub struct Kernel {
     pub image: PathBuf,
     /// What it was configured with.
     pub configuration: PathBuf,
+    /// Folder of the modules that were asked for, `NAME.ko` each.
+    pub modules: PathBuf,
+}
+
+impl Kernel {
+    /// Where a module is.
+    pub fn module(&self, name: &str) -> PathBuf {
+        self.modules.join(format!("{name}.ko"))
+    }
 }
 
 /// The kernels in a cache folder.
@@ -38,14 +48,16 @@ impl Kernels {
         Kernels { folder: folder.into() }
     }
 
-    /// The newest kernel of a version such as `6.12`, fetched when it is not here yet.
-    pub fn get(&self, version: &str) -> Result<Kernel, LabError> {
+    /// The newest kernel of a version such as `6.12` with some of its modules, fetched when it is not here
+    /// yet.
+    pub fn get(&self, version: &str, modules: &[String]) -> Result<Kernel, LabError> {
         if !is_version(version) {
             return Err(LabError::Request(format!("{version} is no kernel version such as 6.12")));
         }
         let folder = self.folder.join(format!("linux-{version}"));
-        let kernel = Kernel { image: folder.join("vmlinuz"), configuration: folder.join("config") };
-        if folder.is_dir() {
+        let [image, configuration, at] = ["vmlinuz", "config", "modules"].map(|name| folder.join(name));
+        let kernel = Kernel { image, configuration, modules: at };
+        if folder.is_dir() && modules.iter().all(|name| kernel.module(name).is_file()) {
             return Ok(kernel);
         }
         std::fs::create_dir_all(&self.folder).map_err(|e| LabError::file("make", &self.folder, &e))?;
@@ -55,8 +67,11 @@ impl Kernels {
             .map_err(|e| LabError::file("make a folder in", &self.folder, &e))?;
         let package = Apt::new(work.path())?.download(version)?;
         let fresh = work.path().join("kernel");
-        std::fs::create_dir(&fresh).map_err(|e| LabError::file("make", &fresh, &e))?;
-        extract(&package, &fresh)?;
+        let place = fresh.join("modules");
+        std::fs::create_dir_all(&place).map_err(|e| LabError::file("make", &place, &e))?;
+        extract(&package, &fresh, modules)?;
+        // Modules fit one build of a kernel only, so what is there already goes as a whole.
+        let _ = std::fs::rename(&folder, work.path().join("before"));
         // Another process may have been faster.
         match std::fs::rename(&fresh, &folder) {
             Err(e) if !folder.is_dir() => Err(LabError::file("write", &folder, &e)),
@@ -70,10 +85,10 @@ fn is_version(text: &str) -> bool {
     parts.len() >= 2 && parts.iter().all(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Takes the image and the configuration out of a package.
-fn extract(package: &Path, to: &Path) -> Result<(), LabError> {
+/// Takes the image, the configuration and some modules out of a package.
+fn extract(package: &Path, to: &Path, modules: &[String]) -> Result<(), LabError> {
     let broken = |e: &dyn std::fmt::Display| {
-        LabError::Machine(format!("there is no kernel in {}: {e}", package.display()), "try again".into())
+        LabError::Machine(format!("there is no such kernel in {}: {e}", package.display()), "try again".into())
     };
     let mut unpacked = Command::new("dpkg-deb")
         .arg("--fsys-tarfile")
@@ -82,16 +97,19 @@ fn extract(package: &Path, to: &Path) -> Result<(), LabError> {
         .spawn()
         .map_err(|e| LabError::tool("dpkg-deb", &e))?;
     let stream = unpacked.stdout.take().ok_or_else(|| broken(&"no output"))?;
-    let mut wanted = vec!["vmlinuz", "config"];
+    let mut wanted: Vec<String> = modules.iter().map(|name| format!("modules/{name}.ko")).collect();
+    wanted.extend(["vmlinuz", "config"].map(String::from));
     let mut archive = tar::Archive::new(stream);
     for entry in archive.entries().map_err(|e| broken(&e))? {
         let mut entry = entry.map_err(|e| broken(&e))?;
         let path = entry.path().map_err(|e| broken(&e))?.into_owned();
-        let Some(place) = wanted.iter().position(|name| is_in_boot(&path, name)) else { continue };
+        let Some(place) = wanted.iter().position(|name| is_it(&path, name)) else { continue };
+        let is_packed = path.extension().is_some_and(|e| e == "xz");
         let target = to.join(wanted.remove(place));
-        std::fs::File::create(&target)
-            .and_then(|mut file| std::io::copy(&mut entry, &mut file))
-            .map_err(|e| LabError::file("write", &target, &e))?;
+        let mut bytes = Vec::new();
+        entry.read_to_end(&mut bytes).map_err(|e| broken(&e))?;
+        let bytes = if is_packed { unpack_xz(&bytes)? } else { bytes };
+        std::fs::write(&target, bytes).map_err(|e| LabError::file("write", &target, &e))?;
         if wanted.is_empty() {
             break;
         }
@@ -99,7 +117,27 @@ fn extract(package: &Path, to: &Path) -> Result<(), LabError> {
     // It may still be writing; nobody reads that any more.
     let _ = unpacked.kill();
     let _ = unpacked.wait();
-    if wanted.is_empty() { Ok(()) } else { Err(broken(&format!("boot/{}-* is missing", wanted.join("-*, boot/")))) }
+    if wanted.is_empty() { Ok(()) } else { Err(broken(&format!("{} is missing", wanted.join(", ")))) }
+}
+
+fn unpack_xz(bytes: &[u8]) -> Result<Vec<u8>, LabError> {
+    let failed = |e: std::io::Error| LabError::tool("xz", &e);
+    let mut xz = Command::new("xz").arg("-dc").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(failed)?;
+    let input = xz.stdin.take();
+    std::thread::scope(|scope| {
+        // It may write before it has read everything.
+        scope.spawn(move || input.map(|mut input| input.write_all(bytes)));
+        xz.wait_with_output()
+    })
+    .map(|output| output.stdout)
+    .map_err(failed)
+}
+
+/// Whether a path of the package is that of `vmlinuz`, `config` or `modules/NAME.ko`.
+fn is_it(path: &Path, wanted: &str) -> bool {
+    let Some(module) = wanted.strip_prefix("modules/") else { return is_in_boot(path, wanted) };
+    let file = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+    file.strip_suffix(".xz").unwrap_or(file) == module
 }
 
 /// Whether a path is that of `boot/NAME-RELEASE`.
@@ -231,6 +269,14 @@ mod tests {
         assert_eq!(newest(SHOW, "6.12").as_deref(), Some("linux-image-6.12.95+deb12-amd64"));
         assert_eq!(newest(SHOW, "6.5"), None);
         assert_eq!(versions(SHOW), ["6.1", "6.12"]);
+    }
+
+    #[test]
+    fn files_of_a_package() {
+        let module = Path::new("./usr/lib/modules/6.12/kernel/net/ipv4/tcp_dctcp.ko.xz");
+        assert!(is_it(module, "modules/tcp_dctcp.ko") && !is_it(module, "modules/dctcp.ko"));
+        assert!(is_it(Path::new("lib/modules/6.1/kernel/drivers/net/tun.ko"), "modules/tun.ko"));
+        assert!(is_it(Path::new("./boot/vmlinuz-6.12"), "vmlinuz") && !is_it(module, "vmlinuz"));
     }
 
     #[test]

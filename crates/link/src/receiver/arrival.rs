@@ -5,12 +5,13 @@ use super::gaps::Notice;
 use crate::config::{Fidelity, Mode, Reorder};
 use crate::event::{Event, Log};
 use crate::frame::{Arrival, DataHeader, Frame};
+use std::cmp::Ordering;
 
 impl<F: Frame, L: Log> Receiver<F, L> {
     #[inline]
     pub(super) fn on_data(&mut self, now_ps: u64, header: DataHeader, frame: F) -> Arrival<F> {
         self.stats.frames += 1;
-        self.mode = header.mode;
+        self.set_mode(now_ps, header.mode);
         if !self.is_begun {
             self.adopt(now_ps, header.sequence);
         }
@@ -115,16 +116,18 @@ impl<F: Frame, L: Log> Receiver<F, L> {
 
     #[inline]
     fn order(&mut self, now_ps: u64, sequence: u64, frame: F) -> Arrival<F> {
-        if sequence == self.due {
-            self.stats.recovered_frames += u64::from(sequence + 1 < self.expected);
-            self.deliver_due(now_ps);
-            return Arrival::Deliver(frame);
+        match self.defects.compare(sequence, self.due) {
+            Ordering::Equal => {
+                self.stats.recovered_frames += u64::from(sequence + 1 < self.expected);
+                self.deliver_due(now_ps);
+                Arrival::Deliver(frame)
+            }
+            Ordering::Less => {
+                self.duplicate(now_ps, sequence);
+                Arrival::Dropped(frame)
+            }
+            Ordering::Greater => self.hold(now_ps, sequence, frame),
         }
-        if sequence < self.due {
-            self.duplicate(now_ps, sequence);
-            return Arrival::Dropped(frame);
-        }
-        self.hold(now_ps, sequence, frame)
     }
 
     fn hold(&mut self, now_ps: u64, sequence: u64, frame: F) -> Arrival<F> {
@@ -141,7 +144,7 @@ impl<F: Frame, L: Log> Receiver<F, L> {
             self.overflow(now_ps, sequence);
             return Arrival::Dropped(frame);
         }
-        if !self.slots.is_missing(sequence) {
+        if sequence < self.due || !self.slots.is_missing(sequence) {
             self.duplicate(now_ps, sequence);
             return Arrival::Dropped(frame);
         }

@@ -78,6 +78,9 @@ impl<F: Frame, L: Log> Receiver<F, L> {
     fn skip(&mut self, now_ps: u64) {
         self.stats.skipped_frames += 1;
         self.log.event(now_ps, Event::Skipped { sequence: self.due });
+        if self.config.fidelity == Fidelity::Original {
+            self.defects.skip(self.due);
+        }
         self.settle(now_ps);
     }
 }

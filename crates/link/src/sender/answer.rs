@@ -26,8 +26,9 @@ impl<F: Frame, L: Log> Sender<F, L> {
             self.stats.refused_controls += 1;
             return;
         }
-        if acked <= self.acked {
-            return; // Stale: a notification may overtake an acknowledgement.
+        // Stale: a notification may overtake an acknowledgement. The original goes back with it.
+        if acked == self.acked || (acked < self.acked && self.config.fidelity == Fidelity::Corrected) {
+            return;
         }
         self.acked = acked;
         self.stats.acknowledgements += 1;

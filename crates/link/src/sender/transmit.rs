@@ -1,6 +1,6 @@
 //! What goes on the link next: copies that are wanted, numbered frames, dummies.
 
-use super::{MOST_OUTSTANDING, Phase, Sender};
+use super::{MOST_OUTSTANDING, Sender};
 use crate::config::Fidelity;
 use crate::event::{Event, Log};
 use crate::frame::{DataHeader, Frame, LinkFrame};
@@ -13,7 +13,7 @@ impl<F: Frame, L: Log> Sender<F, L> {
         self.config.fidelity == Fidelity::Original || self.outstanding() < self.copies.capacity()
     }
 
-    fn header(&self, sequence: u64, is_retransmission: bool) -> DataHeader {
+    pub(super) fn header(&self, sequence: u64, is_retransmission: bool) -> DataHeader {
         DataHeader { sequence: WireSequence::of(sequence), is_retransmission, mode: self.protection.mode }
     }
 
@@ -59,15 +59,6 @@ impl<F: Frame, L: Log> Sender<F, L> {
         self.wait_from(now_ps);
         self.log.event(now_ps, Event::Probed { next: self.next });
         Some(LinkFrame::Dummy(self.header(self.next, false)))
-    }
-
-    pub(super) fn next_sync(&mut self, now_ps: u64, retry_at_ps: u64) -> Option<LinkFrame<F>> {
-        let handshake = self.config.handshake?;
-        if now_ps < retry_at_ps {
-            return None;
-        }
-        self.phase = Phase::Syncing { retry_at_ps: now_ps + handshake.retry_ps };
-        Some(LinkFrame::Sync { header: self.header(self.next, false), epoch: self.epoch })
     }
 
     pub(super) fn next_plain(&mut self) -> Option<LinkFrame<F>> {

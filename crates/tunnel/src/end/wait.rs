@@ -15,6 +15,11 @@ pub(super) struct Ready {
     pub(super) server: bool,
 }
 
+/// Frames that are due so soon after one another are dealt with together: waking up costs more than a frame.
+const TOGETHER_PS: u64 = 100_000_000;
+/// From so many cells in the queue on; a lone frame leaves when it may.
+const MANY_CELLS: u32 = 4 * super::FRAME_CELLS;
+
 impl End {
     /// Until a frame comes or something is due; not at all if there is more to do.
     pub(super) fn wait(&mut self, has_more: bool) -> Result<(), TunnelError> {
@@ -43,11 +48,16 @@ impl End {
             // What it wants then is to send.
             self.sender.next_deadline().map(|at| at.max(line_free_at_ps)),
             self.receiver.next_deadline(),
-            self.delay.deadline(),
+            self.delay.deadline(TOGETHER_PS),
             self.receiver.has_acknowledgement().then_some(self.courier_at_ps.max(line_free_at_ps)),
             Some(self.health.deadline().max(line_free_at_ps)),
-            (line_free_at_ps > now_ps).then_some(line_free_at_ps),
+            (line_free_at_ps > now_ps).then_some(line_free_at_ps + self.patience_ps()),
         ];
         deadlines.into_iter().flatten().min().unwrap_or(now_ps).saturating_sub(now_ps)
+    }
+
+    /// How long frames that could leave may wait for others.
+    fn patience_ps(&self) -> u64 {
+        if self.sender.queue_cells() >= MANY_CELLS { TOGETHER_PS } else { 0 }
     }
 }

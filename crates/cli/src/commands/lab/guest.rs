@@ -13,6 +13,7 @@ const AFTER_HELP: &str = "\
 Examples:
   kara lab guest --kernel 6.1 -- uname -r
   kara lab guest --kernel 6.12 --file prog.o -- kara stat prog.o
+  kara lab guest --kernel 6.12 --module tcp_dctcp -- sysctl net.ipv4.tcp_available_congestion_control
   kara lab guest --kernel 6.12 --count --file prog.o -- kara run prog.o --input hex:00 --on kernel
 
 The kernel comes from Debian's packages, once, into a cache folder. The guest is emulated (QEMU), so
@@ -33,6 +34,12 @@ pub struct Options {
     /// File or folder for the guest, under its own name in the folder of the command; may be repeated
     #[arg(long, value_name = "PATH")]
     file: Vec<PathBuf>,
+    /// Module of the kernel to load before; may be repeated
+    #[arg(long, value_name = "NAME")]
+    module: Vec<String>,
+    /// Processors of the guest; 1 with --count
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
+    processors: u32,
     /// Folder for what the command wrote to /out
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -57,6 +64,8 @@ impl Options {
     pub fn run(&self, common: &Common) -> Result<Answer, Failure> {
         let mut job = Job {
             files: self.file.iter().map(|path| (own_name(path), path.clone())).collect(),
+            modules: self.module.clone(),
+            processors: if self.count { 1 } else { self.processors },
             counts_instructions: self.count,
             time_limit: Duration::from_secs(self.time_limit),
             memory_mib: self.memory,

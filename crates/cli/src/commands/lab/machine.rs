@@ -43,7 +43,7 @@ impl CacheOption {
         let kara =
             std::env::current_exe().map_err(|e| Failure::machine(format!("this program cannot be found: {e}")))?;
         job.programs.push(("kara".to_string(), kara));
-        let kernel = Kernels::new(folder).get(version).map_err(failure)?;
+        let kernel = Kernels::new(folder).get(version, &job.modules).map_err(failure)?;
         guest::run(&kernel, job, &interrupt::is_asked).map_err(failure)
     }
 }

@@ -16,6 +16,9 @@ impl<F: Carried, L: Log> ProtectedLink<F, L> {
             _ => &mut self.pauses,
         };
         let Some((_, control)) = line.pop() else { return };
+        if let Control::Loss(_) = control {
+            self.forget_overtaken(now);
+        }
         self.sender.on_control(now, control);
         match control {
             Control::Ack(_) if !self.has_copy_ring => self.copy_bytes.set(now, self.sender.copy_bytes()),
@@ -31,6 +34,15 @@ impl<F: Carried, L: Log> ProtectedLink<F, L> {
                 self.offer(now);
             }
             Control::Replay(_) => self.offer(now),
+        }
+    }
+
+    /// Both go the same way in the switches, and when it notifies, the receiver takes back what it was about to
+    /// acknowledge: that notifications take less time than acknowledgements here must not make old ones of them.
+    fn forget_overtaken(&mut self, now: u64) {
+        let sent_before = now + self.timing.acknowledgement.saturating_sub(self.timing.notification);
+        while self.acknowledgements.next() <= sent_before {
+            self.acknowledgements.pop();
         }
     }
 
