@@ -129,8 +129,14 @@ impl Order {
 /// The exact 95 % interval of the mean of a Poisson variable that came out as `count` (Garwood 1936),
 /// by bisection of its distribution.
 pub fn poisson_interval(count: u64) -> (f64, f64) {
-    let low = if count == 0 { 0.0 } else { root(|mean| 1.0 - below(count - 1, mean), 0.025, count) };
-    (low, root(|mean| 1.0 - below(count, mean), 0.975, count))
+    poisson_interval_of(count, 1)
+}
+
+/// The same for one of so many counts, all of whose intervals hold together in 95 % of cases (Bonferroni).
+pub fn poisson_interval_of(count: u64, counts: usize) -> (f64, f64) {
+    let tail = 0.025 / counts as f64;
+    let low = if count == 0 { 0.0 } else { root(|mean| 1.0 - below(count - 1, mean), tail, count) };
+    (low, root(|mean| 1.0 - below(count, mean), 1.0 - tail, count))
 }
 
 /// The mean at which an increasing `share` reaches `target`.
@@ -168,5 +174,7 @@ mod tests {
             let (l, h) = poisson_interval(count);
             assert!(near(l, low) && near(h, high), "{count}: {l} {h}");
         }
+        let (one, many) = (poisson_interval(10), poisson_interval_of(10, 20));
+        assert!(many.0 < one.0 && many.1 > one.1);
     }
 }
