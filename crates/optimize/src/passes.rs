@@ -47,6 +47,7 @@ mod spills;
 mod sums;
 mod switch;
 mod tails;
+mod thread;
 mod unreachable;
 mod wide_load;
 mod wide_store;
@@ -56,12 +57,13 @@ mod wide_store;
 pub struct Stage(u8);
 
 impl Stage {
-    /// The first.
+    /// The first: where control goes, while the code is as it was written.
     pub const FIRST: Stage = Stage(0);
     const SECOND: Stage = Stage(1);
-    const LAST: Stage = Stage(2);
+    const THIRD: Stage = Stage(2);
+    const LAST: Stage = Stage(3);
     /// The window search.
-    pub const SEARCH: Stage = Stage(3);
+    pub const SEARCH: Stage = Stage(4);
 
     /// The one after it.
     pub fn next(self) -> Option<Stage> {
@@ -109,45 +111,46 @@ impl Pass {
 /// All passes, in the order in which they propose.
 pub const ALL: &[Pass] = &[
     pass("unreachable", Level::O1, Stage::FIRST, 0, unreachable::propose),
-    pass("dead", Level::O1, Stage::FIRST, 0, dead::propose),
+    pass("dead", Level::O1, Stage::SECOND, 0, dead::propose),
     pass("branch", Level::O1, Stage::FIRST, 0, branch::propose),
     pass("jumps", Level::O1, Stage::FIRST, 0, jumps::propose),
-    pass("rules", Level::O1, Stage::FIRST, 1, rules::pass::propose),
-    pass("known", Level::O1, Stage::FIRST, 1, known::propose),
-    pass("wide_load", Level::O2, Stage::FIRST, 0, wide_load::propose),
-    pass("wide_store", Level::O2, Stage::FIRST, 0, wide_store::propose),
-    pass("reload", Level::O2, Stage::FIRST, 0, reload::propose),
-    pass("legacy", Level::O2, Stage::FIRST, 0, legacy::propose),
-    pass("offsets", Level::O2, Stage::FIRST, 0, offsets::propose),
-    pass("sums", Level::O2, Stage::FIRST, 0, sums::propose),
-    pass("rebase", Level::O2, Stage::FIRST, 0, rebase::propose),
-    pass("locked_add", Level::O2, Stage::FIRST, 0, locked_add::propose).only_for(Goal::Slots),
-    pass("copies", Level::O1, Stage::SECOND, 1, copies::propose),
-    pass("spills", Level::O2, Stage::SECOND, 0, spills::propose),
-    pass("choice", Level::O2, Stage::SECOND, 0, choice::propose),
-    pass("alike", Level::O2, Stage::SECOND, 0, alike::propose),
-    pass("overlap", Level::O2, Stage::SECOND, 0, overlap::propose),
-    pass("advance", Level::O2, Stage::SECOND, 0, advance::propose),
-    pass("exchange", Level::O2, Stage::SECOND, 0, exchange::propose),
-    pass("keep", Level::O2, Stage::SECOND, 0, keep::propose),
-    pass("preload", Level::O2, Stage::SECOND, 0, preload::propose),
-    pass("rotate", Level::O2, Stage::SECOND, 0, rotate::propose),
-    pass("shifted", Level::O2, Stage::SECOND, 0, shifted::propose),
-    pass("joins", Level::O2, Stage::SECOND, 0, joins::propose),
-    pass("select", Level::O2, Stage::SECOND, 0, select::propose),
-    pass("sink", Level::O2, Stage::SECOND, 0, sink::propose),
-    pass("again", Level::O2, Stage::SECOND, 0, again::propose),
-    pass("clear_bits", Level::O2, Stage::SECOND, 0, clear_bits::propose),
-    pass("share", Level::O2, Stage::SECOND, 0, share::propose),
-    pass("hoist", Level::O2, Stage::SECOND, 0, hoist::propose),
-    pass("gather", Level::O2, Stage::SECOND, 0, gather::propose),
-    pass("constants", Level::O2, Stage::SECOND, 0, constants::propose),
-    pass("extensions", Level::O2, Stage::SECOND, 0, extensions::propose),
-    pass("exits", Level::O2, Stage::SECOND, 0, exits::propose),
-    pass("returns", Level::O2, Stage::SECOND, 0, returns::propose),
-    pass("switch", Level::O2, Stage::SECOND, 0, switch::propose),
-    pass("arrange", Level::O2, Stage::SECOND, 0, arrange::propose),
-    pass("tails", Level::O2, Stage::SECOND, 0, tails::propose),
+    pass("thread", Level::O2, Stage::FIRST, 0, thread::propose),
+    pass("rules", Level::O1, Stage::SECOND, 1, rules::pass::propose),
+    pass("known", Level::O1, Stage::SECOND, 1, known::propose),
+    pass("wide_load", Level::O2, Stage::SECOND, 0, wide_load::propose),
+    pass("wide_store", Level::O2, Stage::SECOND, 0, wide_store::propose),
+    pass("reload", Level::O2, Stage::SECOND, 0, reload::propose),
+    pass("legacy", Level::O2, Stage::SECOND, 0, legacy::propose),
+    pass("offsets", Level::O2, Stage::SECOND, 0, offsets::propose),
+    pass("sums", Level::O2, Stage::SECOND, 0, sums::propose),
+    pass("rebase", Level::O2, Stage::SECOND, 0, rebase::propose),
+    pass("locked_add", Level::O2, Stage::SECOND, 0, locked_add::propose).only_for(Goal::Slots),
+    pass("copies", Level::O1, Stage::THIRD, 1, copies::propose),
+    pass("spills", Level::O2, Stage::THIRD, 0, spills::propose),
+    pass("choice", Level::O2, Stage::THIRD, 0, choice::propose),
+    pass("alike", Level::O2, Stage::THIRD, 0, alike::propose),
+    pass("overlap", Level::O2, Stage::THIRD, 0, overlap::propose),
+    pass("advance", Level::O2, Stage::THIRD, 0, advance::propose),
+    pass("exchange", Level::O2, Stage::THIRD, 0, exchange::propose),
+    pass("keep", Level::O2, Stage::THIRD, 0, keep::propose),
+    pass("preload", Level::O2, Stage::THIRD, 0, preload::propose),
+    pass("rotate", Level::O2, Stage::THIRD, 0, rotate::propose),
+    pass("shifted", Level::O2, Stage::THIRD, 0, shifted::propose),
+    pass("joins", Level::O2, Stage::THIRD, 0, joins::propose),
+    pass("select", Level::O2, Stage::THIRD, 0, select::propose),
+    pass("sink", Level::O2, Stage::THIRD, 0, sink::propose),
+    pass("again", Level::O2, Stage::THIRD, 0, again::propose),
+    pass("clear_bits", Level::O2, Stage::THIRD, 0, clear_bits::propose),
+    pass("share", Level::O2, Stage::THIRD, 0, share::propose),
+    pass("hoist", Level::O2, Stage::THIRD, 0, hoist::propose),
+    pass("gather", Level::O2, Stage::THIRD, 0, gather::propose),
+    pass("constants", Level::O2, Stage::THIRD, 0, constants::propose),
+    pass("extensions", Level::O2, Stage::THIRD, 0, extensions::propose),
+    pass("exits", Level::O2, Stage::THIRD, 0, exits::propose),
+    pass("returns", Level::O2, Stage::THIRD, 0, returns::propose),
+    pass("switch", Level::O2, Stage::THIRD, 0, switch::propose),
+    pass("arrange", Level::O2, Stage::THIRD, 0, arrange::propose),
+    pass("tails", Level::O2, Stage::THIRD, 0, tails::propose),
     pass("doubled", Level::O2, Stage::LAST, 0, doubled::propose),
     pass("addresses", Level::O2, Stage::LAST, 0, addresses::propose),
     pass("rules", Level::O1, Stage::LAST, 1, rules::pass::propose_branches),
