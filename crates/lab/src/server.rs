@@ -17,9 +17,10 @@ const WAKE_UP_MS: u16 = 20;
 /// Longest datagram.
 const DATAGRAM: usize = 2048;
 
-/// Answers every datagram of a connected socket with itself, on a CPU, until told to stop; returns how many.
-pub fn echo(socket: &UdpSocket, cpu: usize, is_over: &AtomicBool) -> Result<u64, LabError> {
-    let _placed = Placed::on(cpu, WORK_PRIORITY)?;
+/// Answers every datagram of a connected socket with itself, on a CPU with a priority, until told to stop;
+/// returns how many.
+pub fn echo(socket: &UdpSocket, (cpu, priority): (usize, i32), is_over: &AtomicBool) -> Result<u64, LabError> {
+    let _placed = Placed::on(cpu, priority)?;
     let mut answered = 0;
     serve(socket, is_over, &mut |bytes| answered += u64::from(socket.send(bytes).is_ok()))?;
     Ok(answered)

@@ -2,7 +2,7 @@
 //! Performance of eBPF Network Applications"). One client, one request under way.
 
 use crate::error::LabError;
-use crate::generator::{Dialogue, Exchange, Exchanged, LiveGenerator, Load, Pace, Waiting, exchange};
+use crate::generator::{Dialogue, Exchange, Exchanged, Gaps, LiveGenerator, Load, Pace, Waiting, exchange};
 use crate::hook::{self, AtHook, Hook, Place};
 use crate::object::{self, Loaded};
 use crate::packet::{PORT, SOURCE_PORT, STAMP_BYTES, stamped};
@@ -138,8 +138,12 @@ impl Prepared {
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let (cpu, is_over) = (bed.placement.cpu(Role::Server), &is_over);
+            // Beside other packets, receiving comes before the application, as in an interrupt.
+            let priority = if plan.background.is_some() { WORK_PRIORITY - 1 } else { WORK_PRIORITY };
             let serving = match (plan.hook, frames) {
-                (Hook::Socket, _) => Some(scope.spawn(move || server::echo(server, cpu, is_over).map(drop))),
+                (Hook::Socket, _) => {
+                    Some(scope.spawn(move || server::echo(server, (cpu, priority), is_over).map(drop)))
+                }
                 (_, Some(frames)) => Some(scope.spawn(move || server::echo_frames(frames, cpu, is_over))),
                 _ => None,
             };
@@ -147,7 +151,11 @@ impl Prepared {
                 None => ask(plan, bed, client, seed),
                 Some(background) => {
                     let duration = Duration::from_millis(plan.duration_ms + MARGIN_MS);
-                    let load = Load { work: background.work, ..Load::new(Some(background.rate), duration) };
+                    let load = Load {
+                        gaps: Gaps::Poisson,
+                        work: background.work,
+                        ..Load::new(Some(background.rate), duration)
+                    };
                     self.generator.send_beside(bed, &load, || ask(plan, bed, client, seed)).map(|(_, asked)| asked)
                 }
             };

@@ -64,6 +64,9 @@ struct Plan {
     /// How long each rate is tried in the search for the highest one; 0 is no search.
     #[serde(default = "try_ms")]
     try_ms: u64,
+    /// Rates that are tried.
+    #[serde(default = "tries")]
+    tries: usize,
 }
 
 fn threaded() -> Placement {
@@ -83,6 +86,9 @@ fn outstanding() -> usize {
 }
 fn duration() -> u64 {
     500
+}
+fn tries() -> usize {
+    40
 }
 fn try_ms() -> u64 {
     40
@@ -194,6 +200,7 @@ impl Prepared {
             replies: &self.replies,
             order: self.order(),
             duration: Duration::from_millis(self.plan.try_ms),
+            tries: self.plan.tries,
             request,
         };
         let start = outcome.named("rate").and_then(|s| s.reduce(Statistic::Mean)).unwrap_or_default();

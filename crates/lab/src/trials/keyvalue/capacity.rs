@@ -9,8 +9,9 @@ use crate::testbed::{CONTROL_PRIORITY, Placed, Role, Testbed};
 use crate::trial::Request;
 use std::time::Duration;
 
-/// Half a percent may remain without a reply.
-const GOAL: Goal = Goal { loss: 0.005, step: 0.01, tries: 40 };
+/// Share that may remain without a reply, and finest step of the search.
+const LOSS: f64 = 0.005;
+const STEP: f64 = 0.01;
 /// Of the first steps: how far away it is nobody knows.
 const FACTOR: f64 = 2.0;
 /// Time after which nothing is under way any more.
@@ -27,6 +28,8 @@ pub struct Capacity<'a> {
     pub order: Vec<u32>,
     /// How long each rate is tried.
     pub duration: Duration,
+    /// Rates that are tried.
+    pub tries: usize,
     /// The trial.
     pub request: &'a Request<'a>,
 }
@@ -37,7 +40,7 @@ impl Capacity<'_> {
     pub fn find(&self, start: f64) -> Result<(Option<Found>, Counted), LabError> {
         let _placed = Placed::on(self.bed.placement.cpu(Role::Server), CONTROL_PRIORITY)?;
         let mut all = Counted::default();
-        let mut search = Search::new(start, FACTOR, GOAL);
+        let mut search = Search::new(start, FACTOR, Goal { loss: LOSS, step: STEP, tries: self.tries });
         while let Some(rate) = search.next() {
             let (tried, counted) = self.attempt(rate)?;
             all.add(counted);
