@@ -21,6 +21,7 @@
 #define MOST_REPLY 1304 /* a multiple of eight */
 #define MOST_TEXT 1392
 #define MOST_REQUEST 1024
+#define PATIENCE_NS 50000000
 #define KEYS 30
 #define LINES 16
 
@@ -44,6 +45,7 @@ struct slot {
 	__u32 key_bytes;
 	__u32 bytes; /* of the reply; 0 is an empty slot */
 	__u64 awaited; /* the request whose reply may be kept here */
+	__u64 awaited_until; /* no other is awaited until then */
 	char reply[MOST_REPLY];
 };
 
@@ -184,6 +186,7 @@ __noinline int append(struct work *work)
 __noinline int await_reply(struct work *work)
 {
 	struct slot *slot;
+	__u64 now = bpf_ktime_get_ns();
 
 	if (!work)
 		return 0;
@@ -191,8 +194,10 @@ __noinline int await_reply(struct work *work)
 	if (!slot)
 		return 0;
 	bpf_spin_lock(&slot->lock);
-	if (!has_key(slot, work))
+	if (!has_key(slot, work) && (!slot->awaited || now >= slot->awaited_until)) {
 		slot->awaited = work->conversation;
+		slot->awaited_until = now + PATIENCE_NS;
+	}
 	bpf_spin_unlock(&slot->lock);
 	return 0;
 }

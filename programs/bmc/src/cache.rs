@@ -14,6 +14,8 @@ pub const MOST_VALUE: usize = 1000;
 pub const MOST_REPLY: usize = MOST_KEY + MOST_VALUE + 54;
 /// Within that time memcached has carried out what it does not answer.
 pub const GUARD_NS: u64 = 1_000_000_000;
+/// A reply that has not come by then was lost; another one may be awaited.
+pub const PATIENCE_NS: u64 = 50_000_000;
 /// How a reply begins.
 pub const VALUE: &[u8] = b"VALUE ";
 
@@ -35,6 +37,9 @@ counter!(
 pub struct Slot {
     /// The request whose reply may be kept here: none of the slot's keys was written since it came. 0 is none.
     awaited: u64,
+    /// Until then no other is awaited: of a key that is asked for all the time, the next request always
+    /// comes before the reply to the last one.
+    awaited_until: u64,
     /// Nothing is kept before that time.
     quiet_until: u64,
     /// [`EPOCH`] when it was awaited, and so when it was filled.
@@ -83,6 +88,7 @@ pub fn is_closed() -> bool {
 impl Slot {
     const EMPTY: Slot = Slot {
         awaited: 0,
+        awaited_until: 0,
         quiet_until: 0,
         epoch: 0,
         expires: 0,
@@ -104,14 +110,15 @@ impl Slot {
 
     /// memcached is asked; what it says may be kept.
     pub fn await_reply(&mut self, conversation: u64) {
-        if self.expires != 0 || (self.quiet_until != 0 && now() < self.quiet_until) {
+        let (time, epoch) = (now(), EPOCH.load(Ordering::Acquire));
+        let is_waiting = self.awaited != 0 && self.epoch == epoch && time < self.awaited_until;
+        if self.expires != 0 || time < self.quiet_until || is_waiting {
             return;
         }
-        let epoch = EPOCH.load(Ordering::Acquire);
         if self.epoch != epoch {
             (self.epoch, self.bytes) = (epoch, 0);
         }
-        (self.awaited, self.quiet_until) = (conversation, 0);
+        (self.awaited, self.awaited_until) = (conversation, time + PATIENCE_NS);
     }
 
     /// Keeps a reply if it is the awaited one.

@@ -10,7 +10,7 @@ const FLOWS: usize = 1024;
 /// Longest beginning of a line that is kept until the rest comes.
 const MOST_BEGUN: usize = 512;
 /// Writes of a connection that are not answered yet.
-const MOST_OPEN: usize = 8;
+const MOST_OPEN: usize = 64;
 /// Stands for all slots.
 const ALL: u32 = SLOTS as u32;
 

@@ -31,8 +31,9 @@ pub trait Machine {
         }
     }
 
-    /// memcached is asked for a key and says that.
+    /// memcached is asked for a key and says that. Earlier replies are not awaited any more.
     fn ask(&mut self, client: Client, number: u16, key: &str, says: &str) {
+        self.wait(karakoram_bmc::cache::PATIENCE_NS + 1);
         assert_eq!(self.get(client, number, key), None);
         self.learn(reply(client, number, &format!("{}END\r\n", value(key, says))));
     }

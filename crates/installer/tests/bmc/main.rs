@@ -148,6 +148,15 @@ fn an_old_reply_is_not_kept(m: &mut dyn Machine) {
     assert_eq!(m.get(alice, 2, "race"), None);
 }
 
+/// Of a key that everybody asks for the first reply is kept, though others have asked since.
+fn the_first_reply_is_kept(m: &mut dyn Machine) {
+    let [alice, bob] = clients();
+    assert_eq!(m.get(alice, 1, "popular"), None);
+    assert_eq!(m.get(bob, 2, "popular"), None);
+    m.learn(reply(alice, 1, &format!("{}END\r\n", value("popular", "v"))));
+    assert!(m.get(bob, 3, "popular").is_some());
+}
+
 /// 6. A request may overtake a write between here and memcached.
 fn an_overtaken_write_is_noticed(m: &mut dyn Machine) {
     let [alice, bob] = clients();
@@ -283,7 +292,7 @@ macro_rules! scenarios {
 scenarios! {
     a_hit_is_answered all_keys_or_none large_values_are_answered replies_of_gets_are_not_kept
     parts_of_replies_are_not_kept every_write_is_noticed a_flush_empties_everything what_expires_is_not_kept
-    an_old_reply_is_not_kept an_overtaken_write_is_noticed a_silent_write_is_waited_for
+    the_first_reply_is_kept an_old_reply_is_not_kept an_overtaken_write_is_noticed a_silent_write_is_waited_for
     split_commands_are_put_together keys_are_compared_to_the_end other_packets_pass
     writes_by_other_ways_are_noticed
 }
