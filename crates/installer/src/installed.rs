@@ -1,27 +1,18 @@
 //! An extension in the kernel: its programs and its memory.
 
 use crate::error::InstallError;
+use crate::memory::Memory;
 use karakoram_elf::container::Container;
 use karakoram_kernel::load::LoadedProgram;
-use karakoram_kernel::sys::{Mapping, os};
 use karakoram_lab::object::{self, Loaded};
-use karakoram_translator::layout::{
-    CONTROL_BYTES, HEAP_END, HEAP_LOW, REGION_BYTES, REGIONS_AT, SITE_PANIC, STACK_LOW, STACK_TOP, ZERO_PAGE, control,
-};
+use karakoram_translator::layout::{SITE_PANIC, control};
 use karakoram_translator::manifest::{IMAGE_SECTION, Manifest, SECTION};
 use std::path::Path;
-
-/// Bytes of a whole arena.
-const ARENA_BYTES: usize = 1 << 32;
-/// Where static data starts.
-const MEMORY_LOW: u32 = 1 << 16;
 
 /// An extension in the kernel.
 pub struct Installed {
     loaded: Loaded,
-    memory: Mapping,
-    manifest: Manifest,
-    cpus: usize,
+    memory: Memory,
 }
 
 /// What a program's control pages say, summed over all CPUs.
@@ -73,17 +64,18 @@ impl Installed {
         let all: Vec<String> = manifest.programs.iter().map(|p| p.name.clone()).collect();
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
         let wanted = if programs.is_empty() { &all } else { programs };
-        let loaded = object::load(path, wanted)?;
-        let arena = loaded.map("arena")?;
-        let memory = Mapping::arena(arena.fd(), arena.extra(), ARENA_BYTES)
-            .map_err(|e| machine("map the memory of the extension", e))?;
-        let cpus = os::possible_cpus().unwrap_or(1);
-        let installed = Installed { loaded, memory, manifest, cpus };
-        installed.fill(&section(&bytes, IMAGE_SECTION)?)?;
-        for name in wanted {
-            installed.prepare(name)?;
-        }
-        Ok(installed)
+        let linked = object::link(path, wanted)?;
+        let arena = linked.map("arena")?;
+        let memory = Memory::map(arena, manifest)?;
+        let image = section(&bytes, IMAGE_SECTION)?;
+        // Pages are put in place while the verifier looks at the programs.
+        let (memory, programs) = std::thread::scope(|scope| {
+            let filling = scope.spawn(move || memory.fill(&image, wanted).map(|()| memory));
+            let programs = linked.load_programs();
+            let memory = filling.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            Ok::<_, InstallError>((memory, programs?))
+        })?;
+        Ok(Installed { loaded: linked.with(programs), memory })
     }
 
     /// A program that was loaded. Panics when it was not.
@@ -93,96 +85,36 @@ impl Installed {
 
     /// What the object says of itself.
     pub fn manifest(&self) -> &Manifest {
-        &self.manifest
-    }
-
-    /// Static data: the module's own, then zeros.
-    fn fill(&self, image: &[u8]) -> Result<(), InstallError> {
-        self.populate(MEMORY_LOW, self.manifest.memory_end)?;
-        self.populate(ZERO_PAGE, REGIONS_AT)?;
-        let mut rest = image;
-        while let [a, b, c, d, e, f, g, h, more @ ..] = rest {
-            let address = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
-            let length = u32::from_le_bytes([*e, *f, *g, *h]) as usize;
-            let Some((bytes, after)) = more.split_at_checked(length) else {
-                return Err(InstallError::Object("its memory image is cut off".into()));
-            };
-            self.memory.write(address, bytes).map_err(|e| machine("fill the memory", e))?;
-            rest = after;
-        }
-        Ok(())
-    }
-
-    /// Stack, heap and control page of a program on every CPU.
-    fn prepare(&self, name: &str) -> Result<(), InstallError> {
-        let program = &self.manifest.programs[self.number(name)];
-        for cpu in 0..self.cpus {
-            let region = self.region(name, cpu);
-            self.populate(region, region + CONTROL_BYTES)?;
-            self.populate(region + STACK_LOW, region + STACK_TOP)?;
-            self.populate(region + HEAP_LOW, region + HEAP_END)?;
-            let verdict = program.on_panic.to_le_bytes();
-            let at = region + control::VERDICT;
-            self.memory.write(at as usize, &verdict).map_err(|e| machine("set up a control page", e))?;
-        }
-        Ok(())
-    }
-
-    fn populate(&self, from: u32, to: u32) -> Result<(), InstallError> {
-        let length = to.saturating_sub(from) as usize;
-        match length {
-            0 => Ok(()),
-            _ => self.memory.populate(from as usize, length).map_err(|e| machine("get memory for the extension", e)),
-        }
-    }
-
-    fn number(&self, name: &str) -> usize {
-        self.manifest.programs.iter().position(|p| p.name == name).expect("a program of this object")
-    }
-
-    fn region(&self, name: &str, cpu: usize) -> u32 {
-        let index = cpu * self.manifest.programs.len() + self.number(name);
-        REGIONS_AT + index as u32 * REGION_BYTES
-    }
-
-    fn u64_at(&self, address: u32) -> u64 {
-        let mut bytes = [0; 8];
-        // Memory that is not there reads as zeros, as it does to the program.
-        let _ = self.memory.read(address as usize, &mut bytes);
-        u64::from_le_bytes(bytes)
-    }
-
-    fn u32_at(&self, address: u32) -> u32 {
-        self.u64_at(address) as u32
+        &self.memory.manifest
     }
 
     /// What has happened to a program so far.
     pub fn state(&self, name: &str) -> State {
         let mut state = State::default();
-        for cpu in 0..self.cpus {
-            let region = self.region(name, cpu);
-            state.panics += self.u64_at(region + control::PANICS);
-            state.nested += self.u64_at(region + control::NESTED);
-            state.leaked += self.u64_at(region + control::LEAKED);
+        for cpu in 0..self.memory.cpus {
+            let region = self.memory.region(name, cpu);
+            state.panics += self.memory.u64_at(region + control::PANICS);
+            state.nested += self.memory.u64_at(region + control::NESTED);
+            state.leaked += self.memory.u64_at(region + control::LEAKED);
         }
         state
     }
 
     /// Makes a program take itself for running already, on every CPU: for tests of what it then does.
     pub fn set_busy(&self, name: &str, busy: bool) {
-        for cpu in 0..self.cpus {
-            let at = self.region(name, cpu) + control::BUSY;
+        for cpu in 0..self.memory.cpus {
+            let at = self.memory.region(name, cpu) + control::BUSY;
             // The page was put in place by `load`.
-            let _ = self.memory.write(at as usize, &u64::from(busy).to_le_bytes());
+            self.memory.write_u64(at, u64::from(busy));
         }
     }
 
     /// The latest panics of a program, oldest first: up to sixteen of each CPU.
     pub fn panics(&self, name: &str) -> Vec<Panic> {
         let mut found = Vec::new();
-        for cpu in 0..self.cpus {
-            let region = self.region(name, cpu);
-            let count = self.u64_at(region + control::PANICS).min(control::LOG_ENTRIES as u64) as u32;
+        for cpu in 0..self.memory.cpus {
+            let region = self.memory.region(name, cpu);
+            let count = self.memory.u64_at(region + control::PANICS).min(control::LOG_ENTRIES as u64) as u32;
             found.extend((0..count).map(|n| self.panic_at(region + control::LOG + n * control::LOG_ENTRY_BYTES, cpu)));
         }
         found.sort_by_key(|p| p.time_ns);
@@ -190,14 +122,14 @@ impl Installed {
     }
 
     fn panic_at(&self, at: u32, cpu: usize) -> Panic {
-        let time_ns = self.u64_at(at);
-        match self.u32_at(at + 8) {
+        let time_ns = self.memory.u64_at(at);
+        match self.memory.u32_at(at + 8) {
             SITE_PANIC => {
-                let file = self.text(self.u32_at(at + 12), self.u32_at(at + 16));
-                Panic { time_ns, cpu, file, line: self.u32_at(at + 20), what: "panic".to_string() }
+                let file = self.memory.text(self.memory.u32_at(at + 12), self.memory.u32_at(at + 16));
+                Panic { time_ns, cpu, file, line: self.memory.u32_at(at + 20), what: "panic".to_string() }
             }
             site => {
-                let site = self.manifest.sites.get(site as usize);
+                let site = self.memory.manifest.sites.get(site as usize);
                 let source = site.and_then(|s| s.source.clone());
                 let (file, line) = source.map_or((None, 0), |(file, line)| (Some(file), line));
                 let what = site.map_or("unknown place", |s| s.what.text()).to_string();
@@ -206,19 +138,9 @@ impl Installed {
         }
     }
 
-    fn text(&self, address: u32, length: u32) -> Option<String> {
-        let mut bytes = vec![0; length.min(4096) as usize];
-        self.memory.read(address as usize, &mut bytes).ok()?;
-        String::from_utf8(bytes).ok()
-    }
-
     /// The counters by name.
     pub fn counters(&self) -> Vec<(String, u64)> {
-        let counters = self.manifest.exported.iter().filter(|e| e.kind == "counter");
-        counters.map(|e| (e.name.clone(), self.u64_at(e.address))).collect()
+        let counters = self.memory.manifest.exported.iter().filter(|e| e.kind == "counter");
+        counters.map(|e| (e.name.clone(), self.memory.u64_at(e.address))).collect()
     }
-}
-
-fn machine(doing: &str, errno: karakoram_kernel::errno::Errno) -> InstallError {
-    InstallError::Machine(format!("could not {doing}: {errno}"), "is there enough memory?".into())
 }

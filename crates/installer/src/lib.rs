@@ -5,6 +5,7 @@ pub mod build;
 pub mod error;
 mod frames;
 pub mod installed;
+mod memory;
 pub mod vendor;
 
 pub use build::{BuildOptions, Built, build};

@@ -12,7 +12,7 @@ use karakoram_kernel::map::{Map, MapOptions};
 use karakoram_kernel::running;
 use karakoram_kernel::sys::Mapping;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// An object in the kernel: its maps, and the programs of it that were asked for.
@@ -21,8 +21,21 @@ pub struct Loaded {
     programs: BTreeMap<String, LoadedProgram>,
 }
 
+/// Programs of an object that are about to be loaded; their maps are there already.
+pub struct Linked {
+    path: PathBuf,
+    names: Vec<String>,
+    images: Vec<LoadImage>,
+    maps: Vec<Map>,
+}
+
 /// Loads these programs of an object.
 pub fn load(path: &Path, programs: &[&str]) -> Result<Loaded, LabError> {
+    link(path, programs)?.load()
+}
+
+/// Makes the maps of these programs of an object.
+pub fn link(path: &Path, programs: &[&str]) -> Result<Linked, LabError> {
     let bytes = std::fs::read(path).map_err(|e| LabError::file("read", path, &e))?;
     let object = Object::parse(bytes).map_err(|e| unusable(path, &e))?;
     let target = Target {
@@ -35,11 +48,39 @@ pub fn load(path: &Path, programs: &[&str]) -> Result<Loaded, LabError> {
     let images = programs.iter().map(|name| link::link(&object, name, &target)).collect::<Result<Vec<_>, _>>();
     let images = images.map_err(|e| unusable(path, &e))?;
     let maps = create_maps(&images).map_err(|e| unusable(path, &e))?;
-    let mut loaded = BTreeMap::new();
-    for (name, image) in programs.iter().zip(&images) {
-        loaded.insert(name.to_string(), load_image(image, &maps).map_err(|e| unusable(path, &e))?);
+    Ok(Linked { path: path.into(), names: programs.iter().map(|n| n.to_string()).collect(), images, maps })
+}
+
+impl Linked {
+    /// A map of the object.
+    pub fn map(&self, name: &str) -> Result<&Map, LabError> {
+        map_named(&self.maps, name)
     }
-    Ok(Loaded { maps, programs: loaded })
+
+    /// Loads the programs.
+    pub fn load_programs(&self) -> Result<BTreeMap<String, LoadedProgram>, LabError> {
+        let one = |(name, image): (&String, &LoadImage)| {
+            Ok((name.clone(), load_image(image, &self.maps).map_err(|e| unusable(&self.path, &e))?))
+        };
+        self.names.iter().zip(&self.images).map(one).collect()
+    }
+
+    /// Together with programs that were loaded.
+    pub fn with(self, programs: BTreeMap<String, LoadedProgram>) -> Loaded {
+        Loaded { maps: self.maps, programs }
+    }
+
+    fn load(self) -> Result<Loaded, LabError> {
+        let programs = self.load_programs()?;
+        Ok(self.with(programs))
+    }
+}
+
+fn map_named<'a>(maps: &'a [Map], name: &str) -> Result<&'a Map, LabError> {
+    maps.iter().find(|m| m.def().name == name).ok_or_else(|| {
+        let there: Vec<&str> = maps.iter().map(|m| m.def().name.as_str()).collect();
+        LabError::Request(format!("the object has no map {name}, but {}", there.join(", ")))
+    })
 }
 
 /// Names of the programs in an object.
@@ -62,10 +103,7 @@ impl Loaded {
 
     /// A map of the object.
     pub fn map(&self, name: &str) -> Result<&Map, LabError> {
-        self.maps.iter().find(|m| m.def().name == name).ok_or_else(|| {
-            let there: Vec<&str> = self.maps.iter().map(|m| m.def().name.as_str()).collect();
-            LabError::Request(format!("the object has no map {name}, but {}", there.join(", ")))
-        })
+        map_named(&self.maps, name)
     }
 
     /// The memory of an array of the object, shared with the kernel.
