@@ -11,7 +11,7 @@ ip link add v0 type veth peer name v1
 ip addr add 10.1.1.1/24 dev v0
 ip link set v0 up
 ip link set v1 up
-"$KARA" ext load hello.o --interface v1 --background --quiet
+"$KARA" ext load hello.o --interface v1 --background --json | grep -q '"load_ms":[^n]*[0-9]'
 ip neigh add 10.1.1.2 lladdr 02:00:00:00:00:02 dev v0 nud permanent
 for i in 1 2 3; do echo packet > /dev/udp/10.1.1.2/9; done
 sleep 0.5

@@ -4,7 +4,7 @@ use super::running::{self, Snapshot};
 use crate::arguments::Common;
 use crate::failure::{Answer, Failure};
 use crate::{interrupt, output};
-use karakoram_installer::{Installed, Panic};
+use karakoram_installer::{Installed, Panic, State};
 use karakoram_kernel::attach::{self, Attachment, Direction, XdpMode};
 use serde_json::json;
 use std::path::PathBuf;
@@ -25,9 +25,9 @@ pub struct Options {
     /// Interface of the current network namespace
     #[arg(short, long, value_name = "NAME")]
     interface: String,
-    /// The program, when there are several
+    /// Only this program; may be repeated
     #[arg(long, value_name = "NAME")]
-    prog: Option<String>,
+    prog: Vec<String>,
     /// Which way, for tc programs
     #[arg(long, value_enum, default_value_t = Way::Ingress)]
     direction: Way,
@@ -63,16 +63,19 @@ impl Options {
         if self.background {
             return self.start_holder(&name, common);
         }
-        let (installed, program) = self.load()?;
-        let _attached = self.attach(&installed, &program)?;
+        let started = Instant::now();
+        let (installed, programs) = self.load()?;
+        let load_ms = started.elapsed().as_millis() as u64;
+        let _attached = programs.iter().map(|p| self.attach(&installed, p)).collect::<Result<Vec<_>, _>>()?;
+        let shown = programs.join(", ");
         if !self.holder && !common.quiet {
-            eprintln!("{program} is attached to {}; Ctrl-C takes it away", self.interface);
+            eprintln!("{shown}: attached to {}, loaded in {load_ms} ms; Ctrl-C takes it away", self.interface);
         }
-        self.watch(&installed, &program, &name)?;
+        self.watch(&installed, &programs, &name, load_ms)?;
         if self.holder {
             let _ = std::fs::remove_dir_all(running::folder(&name));
         } else {
-            report(&installed, &program, common);
+            report(&installed, &programs, load_ms, common);
         }
         Ok(Answer::Yes)
     }
@@ -82,23 +85,20 @@ impl Options {
         self.name.clone().or(stem).unwrap_or_default()
     }
 
-    fn load(&self) -> Result<(Installed, String), Failure> {
+    fn load(&self) -> Result<(Installed, Vec<String>), Failure> {
         let shown = self.object.display().to_string();
         let bytes = std::fs::read(&self.object).map_err(|e| Failure::file(&shown, "read", &e))?;
         let manifest =
             karakoram_installer::installed::manifest(&bytes).map_err(|e| super::failure(e).of_file(&shown))?;
-        let names: Vec<&str> = manifest.programs.iter().map(|p| p.name.as_str()).collect();
-        let program = match (&self.prog, &names[..]) {
-            (Some(wanted), _) if names.contains(&wanted.as_str()) => wanted.clone(),
-            (None, [only]) => only.to_string(),
-            _ => {
-                return Err(
-                    Failure::usage(format!("which program? --prog is one of {}", names.join(", "))).of_file(&shown)
-                );
-            }
-        };
-        let installed = Installed::load(&self.object, &[&program]).map_err(|e| super::failure(e).of_file(&shown))?;
-        Ok((installed, program))
+        let names: Vec<String> = manifest.programs.iter().map(|p| p.name.clone()).collect();
+        if let Some(unknown) = self.prog.iter().find(|p| !names.contains(p)) {
+            let there = names.join(", ");
+            return Err(Failure::usage(format!("there is no program {unknown}; there are {there}")).of_file(&shown));
+        }
+        let wanted = if self.prog.is_empty() { names } else { self.prog.clone() };
+        let names: Vec<&str> = wanted.iter().map(String::as_str).collect();
+        let installed = Installed::load(&self.object, &names).map_err(|e| super::failure(e).of_file(&shown))?;
+        Ok((installed, wanted))
     }
 
     fn attach(&self, installed: &Installed, program: &str) -> Result<Attachment, Failure> {
@@ -127,39 +127,48 @@ impl Options {
     }
 
     /// Until someone asks to stop, or there are too many panics.
-    fn watch(&self, installed: &Installed, program: &str, name: &str) -> Result<(), Failure> {
-        let mut seen = 0;
+    fn watch(&self, installed: &Installed, programs: &[String], name: &str, load_ms: u64) -> Result<(), Failure> {
+        let mut seen = vec![0; programs.len()];
         let mut second = (Instant::now(), 0);
         loop {
-            let state = installed.state(program);
-            for panic in fresh(installed, program, state.panics - seen) {
-                eprintln!("{}", to_line(program, &panic));
+            for (program, seen) in programs.iter().zip(&mut seen) {
+                let panics = installed.state(program).panics;
+                for panic in fresh(installed, program, panics - *seen) {
+                    eprintln!("{}", to_line(program, &panic));
+                }
+                *seen = panics;
             }
-            seen = state.panics;
+            let all: u64 = seen.iter().sum();
             if second.0.elapsed() >= Duration::from_secs(1) {
-                second = (Instant::now(), seen);
+                second = (Instant::now(), all);
             }
-            if self.detach_after.is_some_and(|most| seen - second.1 > most) {
-                eprintln!("{program}: {} panics within a second; detached", seen - second.1);
+            if self.detach_after.is_some_and(|most| all - second.1 > most) {
+                eprintln!("{}: {} panics within a second; detached", programs.join(", "), all - second.1);
                 return Ok(());
             }
             if self.holder {
-                let snapshot = Snapshot {
-                    name: name.to_string(),
-                    pid: std::process::id(),
-                    program: program.to_string(),
-                    interface: self.interface.clone(),
-                    panics: state.panics,
-                    nested: state.nested,
-                    leaked: state.leaked,
-                    counters: installed.counters(),
-                };
+                let snapshot = self.snapshot(installed, programs, name, load_ms);
                 running::publish(&snapshot).map_err(|e| Failure::file("status", "write", &e))?;
             }
             if interrupt::is_asked() || (self.holder && running::stop_file(name).exists()) {
                 return Ok(());
             }
             std::thread::sleep(STEP);
+        }
+    }
+
+    fn snapshot(&self, installed: &Installed, programs: &[String], name: &str, load_ms: u64) -> Snapshot {
+        let state = state(installed, programs);
+        Snapshot {
+            name: name.to_string(),
+            pid: std::process::id(),
+            program: programs.join(", "),
+            interface: self.interface.clone(),
+            panics: state.panics,
+            nested: state.nested,
+            leaked: state.leaked,
+            load_ms,
+            counters: installed.counters(),
         }
     }
 
@@ -196,6 +205,7 @@ impl Options {
         match common.json {
             true => output::print_json(&json!({
                 "schema": "kara/ext-load/1", "ok": true, "exit_code": 0, "name": name, "pid": child.id(),
+                "load_ms": running::read(name).map(|s| s.load_ms),
             })),
             false if !common.quiet => {
                 eprintln!("{name} is attached to {}; kara ext unload {name} takes it away", self.interface)
@@ -226,11 +236,20 @@ fn to_line(program: &str, panic: &Panic) -> String {
     format!("[{seconds}.{micros:06}] {program}: {} at {place} (CPU {})", panic.what, panic.cpu)
 }
 
-fn report(installed: &Installed, program: &str, common: &Common) {
-    let (state, counters) = (installed.state(program), installed.counters());
+/// What has happened to several programs so far.
+fn state(installed: &Installed, programs: &[String]) -> State {
+    programs.iter().map(|p| installed.state(p)).fold(State::default(), |all, one| State {
+        panics: all.panics + one.panics,
+        nested: all.nested + one.nested,
+        leaked: all.leaked + one.leaked,
+    })
+}
+
+fn report(installed: &Installed, programs: &[String], load_ms: u64, common: &Common) {
+    let (state, counters) = (state(installed, programs), installed.counters());
     if common.json {
         output::print_json(&json!({
-            "schema": "kara/ext-load/1", "ok": true, "exit_code": 0, "program": program,
+            "schema": "kara/ext-load/1", "ok": true, "exit_code": 0, "program": programs.join(", "), "load_ms": load_ms,
             "panics": state.panics, "nested": state.nested, "leaked": state.leaked,
             "counters": counters.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
         }));

@@ -22,6 +22,9 @@ pub struct Snapshot {
     pub nested: u64,
     /// Runs that did not give back all locks.
     pub leaked: u64,
+    /// Milliseconds that loading took.
+    #[serde(default)]
+    pub load_ms: u64,
     /// Counters by name.
     pub counters: Vec<(String, u64)>,
 }
