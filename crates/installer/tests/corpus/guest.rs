@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Runs this executable there, on objects that were built here.
 pub fn run(kernel: &str, objects: &Path, runs: u64) -> Done {
     let cache = guest::default_cache().expect("a home folder");
-    let kernel = Kernels::new(cache).get(kernel).unwrap_or_else(|e| panic!("{e}"));
+    let kernel = Kernels::new(cache).get(kernel, &[]).unwrap_or_else(|e| panic!("{e}"));
     let this = std::env::current_exe().expect("this executable");
     let job = Job {
         files: vec![("objects".to_string(), objects.to_path_buf())],
