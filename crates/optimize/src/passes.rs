@@ -31,6 +31,7 @@ mod keep;
 mod known;
 mod legacy;
 mod locked_add;
+mod movable;
 mod numbers;
 mod offsets;
 mod overlap;

@@ -10,7 +10,8 @@
 //! two:
 //! ```
 
-use super::hoist::{frame_bytes, is_computation};
+use super::movable::{frame_bytes, is_computation};
+use super::thread::anonymous;
 use crate::context::Context;
 use crate::proposal::{Changes, Proposal};
 use karakoram_bpf::effects::{self, RegSet};
@@ -56,7 +57,7 @@ fn branch(context: &Context, p: usize) -> Option<(Insn<(), ()>, usize)> {
         Insn::Branch { target, .. } if !context.is_patched(p) => context.facts.flow.positions[target],
         _ => return None,
     };
-    (to > p).then(|| (context.insn(p).map(|_| (), |_| ()), to))
+    (to > p).then(|| (anonymous(context.insn(p)), to))
 }
 
 /// Whether the code between the tests has nothing to do with that between the first test and it, and

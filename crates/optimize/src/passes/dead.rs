@@ -1,5 +1,6 @@
 //! Instructions whose results nobody looks at: registers, stack and packet bytes, calls without effect.
 
+use super::movable::{is_computation, place};
 use crate::context::Context;
 use crate::proposal::{Proposal, edits};
 use karakoram_bpf::helper;
@@ -11,13 +12,7 @@ pub(super) fn propose(context: &Context, out: &mut Vec<Proposal>) {
         let rule = match context.insn(p) {
             Insn::Call(Callee::Helper(id)) if helper::contract(*id).is_some_and(|c| c.droppable) => "dead/call",
             Insn::Store { .. } if is_dead_store(context, p) => "dead/store",
-            Insn::Alu { .. }
-            | Insn::Mov { .. }
-            | Insn::MovSx { .. }
-            | Insn::Neg { .. }
-            | Insn::Endian { .. }
-            | Insn::LoadImm { .. }
-            | Insn::Load { .. } => "dead/register",
+            _ if is_computation(context, p) => "dead/register",
             _ => continue,
         };
         let live = context.live_after(p);
@@ -29,14 +24,11 @@ pub(super) fn propose(context: &Context, out: &mut Vec<Proposal>) {
 
 /// Whether a store goes to bytes of the stack or the packet that do not matter afterwards.
 fn is_dead_store(context: &Context, p: usize) -> bool {
-    let Insn::Store { size, base, off, .. } = context.insn(p) else { return false };
-    let Some(fact) = context.fact(p, *base) else { return false };
-    let from = (fact.delta as i64).wrapping_add(*off as i64);
-    let mut bytes = from..from.saturating_add(size.bytes() as i64);
+    let Some((root, mut bytes)) = place(context, p) else { return false };
     let next = &context.facts.flow.successors[p];
-    match fact.root {
-        Some(Root::Frame) => bytes.all(|b| next.iter().all(|s| !context.facts.live_stack[*s].contains(b))),
-        Some(Root::PacketStart) => bytes.all(|b| next.iter().all(|s| !context.facts.live_packet[*s].contains(b))),
+    match root {
+        Root::Frame => bytes.all(|b| next.iter().all(|s| !context.facts.live_stack[*s].contains(b))),
+        Root::PacketStart => bytes.all(|b| next.iter().all(|s| !context.facts.live_packet[*s].contains(b))),
         _ => false,
     }
 }

@@ -11,10 +11,10 @@
 //! out:
 //! ```
 
-use super::hoist::is_computation;
+use super::movable::{Passed, is_computation};
 use crate::context::Context;
 use crate::proposal::{Changes, Proposal};
-use karakoram_bpf::effects::{self, RegSet};
+use karakoram_bpf::effects;
 use karakoram_bpf::insn::*;
 
 /// Instructions that are looked at on each way.
@@ -53,21 +53,19 @@ fn gathered(context: &Context, join: usize) -> Option<Proposal> {
 /// Computations and stores that could as well stand at the end of the block that ends at `last`.
 fn sinkable(context: &Context, last: usize) -> Vec<usize> {
     let start = context.block(last).start.max(last.saturating_sub(MAX_DEPTH));
-    let (mut read, mut written) = (RegSet::EMPTY, RegSet::EMPTY);
+    let mut below = Passed::default();
     let (mut loads, mut stores) = (false, false);
     let mut found = Vec::new();
     for p in (start..=last).rev() {
         let effects = effects::of(context.insn(p));
-        let is_free = context.writes[p].iter().all(|r| !read.contains(r) && !written.contains(r))
-            && context.reads[p].iter().all(|r| !written.contains(r))
+        let is_free = below.lets_pass(context, p)
             && !(effects.reads_memory && stores)
             && !(effects.writes_memory && (loads || stores));
         let is_store = matches!(context.insn(p), Insn::Store { .. }) && !context.is_patched(p);
         if is_free && (is_computation(context, p) || is_store) {
             found.push(p);
         }
-        read = read.union(context.reads[p]);
-        written = written.union(context.writes[p]);
+        below.add(context, p);
         loads |= effects.reads_memory;
         stores |= effects.writes_memory;
     }

@@ -14,6 +14,7 @@
 //! for what they look at.
 
 use super::copies::renamed;
+use super::movable::{Passed, frame_bytes, is_computation, place};
 use crate::context::Context;
 use crate::proposal::{Changes, Proposal};
 use crate::renaming::{Renaming, Value};
@@ -205,17 +206,15 @@ fn is_unused(context: &Context, p: usize, dst: Reg, other: Reg) -> bool {
 
 /// Computations and stores to the frame that could as well stand at the begin of their block.
 fn liftable(context: &Context, start: usize) -> Vec<usize> {
-    let (mut read, mut written, mut memory) = (RegSet::EMPTY, RegSet::EMPTY, Touched::default());
+    let (mut above, mut memory) = (Passed::default(), Touched::default());
     let mut found = Vec::new();
     for p in context.block(start).take(MAX_DEPTH) {
-        let is_free = context.writes[p].iter().all(|r| !read.contains(r) && !written.contains(r))
-            && context.reads[p].iter().all(|r| !written.contains(r));
         let is_store = frame_bytes(context, p).is_some();
-        if is_free && (is_computation(context, p) || is_store) && !memory.is_in_the_way(context, p) {
+        let may_pass = above.lets_pass(context, p) && !memory.is_in_the_way(context, p);
+        if may_pass && (is_computation(context, p) || is_store) {
             found.push(p);
         }
-        read = read.union(context.reads[p]);
-        written = written.union(context.writes[p]);
+        above.add(context, p);
         memory.add(context, p);
     }
     found
@@ -254,35 +253,4 @@ impl Touched {
             None => (effects.reads_memory || effects.writes_memory) && self.written,
         }
     }
-}
-
-/// The bytes of the frame that an instruction stores to.
-pub(super) fn frame_bytes(context: &Context, p: usize) -> Option<Range<i64>> {
-    let is_store = matches!(context.insn(p), Insn::Store { base: Reg::FP, .. }) && !context.is_patched(p);
-    place(context, p).filter(|_| is_store).map(|(_, bytes)| bytes)
-}
-
-/// What a load or store accesses: bytes relative to a quantity that has a name.
-fn place(context: &Context, p: usize) -> Option<(Root, Range<i64>)> {
-    let (base, off, size) = match *context.insn(p) {
-        Insn::Load { size, base, off, .. } | Insn::Store { size, base, off, .. } => (base, off, size),
-        _ => return None,
-    };
-    let fact = context.fact(p, base)?;
-    let from = (fact.delta as i64).wrapping_add(off as i64);
-    Some((fact.root?, from..from.saturating_add(size.bytes() as i64)))
-}
-
-pub(super) fn is_computation(context: &Context, p: usize) -> bool {
-    let is_kind = matches!(
-        context.insn(p),
-        Insn::Alu { .. }
-            | Insn::Mov { .. }
-            | Insn::MovSx { .. }
-            | Insn::Neg { .. }
-            | Insn::Endian { .. }
-            | Insn::LoadImm { .. }
-            | Insn::Load { .. }
-    );
-    is_kind && !context.is_patched(p)
 }

@@ -8,7 +8,7 @@
 //! next:
 //! ```
 
-use super::hoist::is_computation;
+use super::movable::is_computation;
 use crate::block::Block;
 use crate::context::Context;
 use crate::proposal::{Changes, Proposal};

@@ -16,7 +16,7 @@
 //!
 //! Other passes then find that what led to the tests is needless.
 
-use super::hoist::is_computation;
+use super::movable::is_computation;
 use super::numbers;
 use crate::context::Context;
 use crate::proposal::{Changes, Proposal};
@@ -159,7 +159,8 @@ impl<'c, 'a> Way<'c, 'a> {
     }
 }
 
-fn anonymous(insn: &Insn) -> Insn<(), ()> {
+/// A test without where it leads.
+pub(super) fn anonymous(insn: &Insn) -> Insn<(), ()> {
     insn.map(|_| (), |_| ())
 }
 
