@@ -25,17 +25,20 @@ fn go(condition: &str, to: &str) -> String {
     }
 }
 
+/// The begin of each turn of a loop over `r3` bytes: numbers that the verifier knows nothing about, and the ways
+/// out, when there was no end (`endless`) and when fewer than `bytes` are left (`next`).
+fn turn(name: &str, endless: &str, next: &str, bytes: u32) -> Vec<String> {
+    let mut lines = vec![format!("{}:", label(name))];
+    lines.extend(["r1 = le64 r1", "r2 = le64 r2", "r3 = le64 r3"].map(String::from));
+    lines.push(format!("may_goto {}", label(endless)));
+    lines.push(go(&format!("if r3 < {bytes}"), next));
+    lines
+}
+
 /// Copies `width` bytes `times` times at once while there are that many; `back` goes down from the end.
 fn copying(name: &str, next: &str, width: u32, times: u32, back: bool) -> Vec<String> {
     let bytes = width * times;
-    let mut lines = vec![
-        format!("{}:", label(name)),
-        "r1 = le64 r1".to_string(),
-        "r2 = le64 r2".to_string(),
-        "r3 = le64 r3".to_string(),
-        format!("may_goto {}", label("out")),
-        go(&format!("if r3 < {bytes}"), next),
-    ];
+    let mut lines = turn(name, "out", next, bytes);
     if back {
         lines.extend([format!("r1 += -{bytes}"), format!("r2 += -{bytes}")]);
     }
@@ -84,25 +87,15 @@ pub(super) fn copy() -> String {
 /// `memcmp(one, other, n)`: less than, equal to or greater than 0.
 pub(super) fn compare() -> String {
     let step = |name: &str, next: &str, bytes: u32| {
-        [
-            format!("{}:", label(name)),
-            "r1 = le64 r1".to_string(),
-            "r2 = le64 r2".to_string(),
-            "r3 = le64 r3".to_string(),
-            format!("may_goto {}", label("same")),
-            go(&format!("if r3 < {bytes}"), next),
-            "r4 = r1".to_string(),
-            "r4 = addr_space_cast(r4, 0x0, 0x1)".to_string(),
-            format!("r4 = *(u{} *)(r4 + 0)", 8 * bytes),
-            "r5 = r2".to_string(),
-            "r5 = addr_space_cast(r5, 0x0, 0x1)".to_string(),
-            format!("r5 = *(u{} *)(r5 + 0)", 8 * bytes),
-            go("if r4 != r5", "differ"),
-            format!("r1 += {bytes}"),
-            format!("r2 += {bytes}"),
-            format!("r3 += -{bytes}"),
-            go("", name),
-        ]
+        let mut lines = turn(name, "same", next, bytes);
+        for (word, address) in [("r4", "r1"), ("r5", "r2")] {
+            lines.push(format!("{word} = {address}"));
+            lines.push(format!("{word} = addr_space_cast({word}, 0x0, 0x1)"));
+            lines.push(format!("{word} = *(u{} *)({word} + 0)", 8 * bytes));
+        }
+        lines.push(go("if r4 != r5", "differ"));
+        lines.extend([format!("r1 += {bytes}"), format!("r2 += {bytes}"), format!("r3 += -{bytes}"), go("", name)]);
+        lines
     };
     let mut lines = Vec::new();
     lines.extend(step("eight", "four", 8));
@@ -122,16 +115,8 @@ pub(super) fn compare() -> String {
 
 fn filling(name: &str, next: &str, width: u32, times: u32) -> Vec<String> {
     let bytes = width * times;
-    let mut lines = vec![
-        format!("{}:", label(name)),
-        "r1 = le64 r1".to_string(),
-        "r2 = le64 r2".to_string(),
-        "r3 = le64 r3".to_string(),
-        format!("may_goto {}", label("out")),
-        go(&format!("if r3 < {bytes}"), next),
-        "r5 = r1".to_string(),
-        "r5 = addr_space_cast(r5, 0x0, 0x1)".to_string(),
-    ];
+    let mut lines = turn(name, "out", next, bytes);
+    lines.extend(["r5 = r1", "r5 = addr_space_cast(r5, 0x0, 0x1)"].map(String::from));
     lines.extend((0..times).map(|n| format!("*(u{} *)(r5 + {}) = r2", 8 * width, n * width)));
     lines.extend([format!("r1 += {bytes}"), format!("r3 += -{bytes}"), go("", name)]);
     lines
