@@ -3,7 +3,6 @@
 
 use crate::ProverOptions;
 use crate::bytes::{PacketBytes, StackBytes};
-
 use crate::call::{CallResult, Signature};
 use crate::facts::Facts;
 use crate::refusal::Refusal;
