@@ -50,6 +50,40 @@ pub fn turn_around(frame: &mut [u8]) -> bool {
     true
 }
 
+/// Puts a frame of [`frame`] into a flow: the low half of the number makes the source port, the rest is added to
+/// the source address (as `set_flow` of `programs/lab/generator.c`).
+pub fn set_flow(frame: &mut [u8], flow: u32) {
+    const CHECKSUM: usize = 14 + 10;
+    const ADDRESS: usize = 14 + 12;
+    const PORT: usize = 14 + 20;
+    let (port, add) = (flow as u16, flow >> 16);
+    frame[PORT..PORT + 2].copy_from_slice(&port.to_be_bytes());
+    let mut word = [0; 4];
+    word.copy_from_slice(&frame[ADDRESS..ADDRESS + 4]);
+    let (before, after) = (u32::from_be_bytes(word), u32::from_be_bytes(word).wrapping_add(add));
+    frame[ADDRESS..ADDRESS + 4].copy_from_slice(&after.to_be_bytes());
+    let old = u16::from_be_bytes([frame[CHECKSUM], frame[CHECKSUM + 1]]);
+    frame[CHECKSUM..CHECKSUM + 2].copy_from_slice(&updated_checksum(old, before, after).to_be_bytes());
+}
+
+/// The Internet checksum after a change of 32 bits under it (RFC 1624, equation 3).
+fn updated_checksum(old: u16, before: u32, after: u32) -> u16 {
+    let halves = |word: u32| (word >> 16) + (word & 0xffff);
+    let mut sum = u32::from(!old) + halves(!before) + halves(after);
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+/// Writes the stamp of a frame.
+pub fn set_stamp(frame: &mut [u8], intended_ns: u64, sequence: u32, work: u32) {
+    let stamp = &mut frame[HEADER_BYTES..HEADER_BYTES + STAMP_BYTES];
+    stamp[..8].copy_from_slice(&intended_ns.to_ne_bytes());
+    stamp[8..12].copy_from_slice(&sequence.to_ne_bytes());
+    stamp[12..].copy_from_slice(&work.to_ne_bytes());
+}
+
 /// The payload of a datagram with that sequence number and intended time.
 pub fn stamped(sequence: u32, intended_ns: u64, bytes: usize) -> Vec<u8> {
     let mut payload = vec![0; bytes.max(STAMP_BYTES)];
@@ -75,6 +109,21 @@ mod tests {
             there[..12],
             [TESTED.mac, GENERATOR.mac].map(|m| m.to_vec()).iter().rev().flatten().copied().collect::<Vec<_>>()[..]
         );
+    }
+
+    #[test]
+    fn a_frame_of_any_flow_has_the_right_checksum() {
+        for flow in [0, 3031, 0xffff, 0x1_0400, 0x00ff_ffff] {
+            let mut one = frame(GENERATOR, TESTED, 64);
+            set_flow(&mut one, flow);
+            let parsed = SlicedPacket::from_ethernet(&one).unwrap();
+            let Some(etherparse::NetSlice::Ipv4(ip)) = &parsed.net else { panic!("no IPv4") };
+            let Some(etherparse::TransportSlice::Udp(udp)) = &parsed.transport else { panic!("no UDP") };
+            let header = ip.header().to_header();
+            assert_eq!(header.header_checksum, header.calc_header_checksum(), "{flow:#x}");
+            let from = u32::from(GENERATOR.ip) + (flow >> 16);
+            assert_eq!((u32::from(ip.header().source_addr()), udp.source_port()), (from, flow as u16));
+        }
     }
 
     #[test]

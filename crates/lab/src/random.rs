@@ -19,6 +19,11 @@ impl Random {
         z ^ (z >> 31)
     }
 
+    /// A time between events that come at random, one in a unit of time on average.
+    pub fn exponential(&mut self) -> f64 {
+        -(1.0 - self.number() as f64 / (u64::MAX as f64 + 1.0)).ln()
+    }
+
     /// One below `bound`, which is not 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.number() % bound

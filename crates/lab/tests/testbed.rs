@@ -2,7 +2,7 @@
 
 mod support;
 
-use karakoram_lab::generator::{LiveGenerator, Load};
+use karakoram_lab::generator::{Generator, LiveGenerator, Load, Source};
 use karakoram_lab::hook::{self, Hook, Place};
 use karakoram_lab::memcached::{self, Contents, Memcached};
 use karakoram_lab::object;
@@ -29,17 +29,17 @@ fn a_testbed_is_built_as_described() {
     assert!(bed.pin_receiver().unwrap().is_some());
 }
 
-/// What the generator says it sent is what the other end received, at a rate that is no trouble.
-#[test]
-fn live_frames_arrive() {
+/// What a generator says it sent is what the other end received, at a rate that is no trouble.
+fn frames_arrive(source: Source) {
     let Some(bed) = support::testbed(Placement::Threaded) else { return };
     with_workshop(|workshop| {
-        let generator = LiveGenerator::load(workshop).unwrap();
+        let generator = Generator::load(source, workshop).unwrap();
         let object = programs::build(workshop, "lab/hooks", Build::Original).unwrap();
         let loaded = object::load(&object, &["drop_xdp"]).unwrap();
         let _attached = hook::attach(&bed, Hook::Xdp, Some(loaded.program("drop_xdp")), Place::default()).unwrap();
         let before = bed.tested.counters().unwrap();
         let sent = generator.send(&bed, &Load::new(Some(20_000.0), Duration::from_millis(200))).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
         let after = bed.tested.counters().unwrap().since(before);
         let seen = support::number(&loaded, "seen");
         eprintln!("{sent:?} {after:?}, program saw {seen}");
@@ -50,12 +50,21 @@ fn live_frames_arrive() {
     });
 }
 
-/// XDP_TX on veth only works when the other end has an XDP program too.
 #[test]
-fn echoed_frames_come_back() {
-    let Some(bed) = support::testbed(Placement::Threaded) else { return };
+fn live_frames_arrive() {
+    frames_arrive(Source::Live);
+}
+
+#[test]
+fn frames_of_an_af_xdp_socket_arrive() {
+    frames_arrive(Source::AfXdp);
+}
+
+/// XDP_TX on veth only works when the other end has an XDP program too.
+fn echoed_frames_come_back(source: Source, placement: Placement) {
+    let Some(bed) = support::testbed(placement) else { return };
     with_workshop(|workshop| {
-        let generator = LiveGenerator::load(workshop).unwrap();
+        let generator = Generator::load(source, workshop).unwrap();
         let echo =
             object::load(&programs::build(workshop, "lab/echo", Build::Original).unwrap(), &["echo_xdp"]).unwrap();
         let sink = object::load(&programs::build(workshop, "lab/sink", Build::Original).unwrap(), &["sink"]).unwrap();
@@ -65,6 +74,17 @@ fn echoed_frames_come_back() {
         std::thread::sleep(Duration::from_millis(20));
         assert_eq!(support::number(&sink, "counters"), sent.frames);
     });
+}
+
+#[test]
+fn echoed_live_frames_come_back() {
+    echoed_frames_come_back(Source::Live, Placement::Threaded);
+}
+
+#[test]
+fn echoed_frames_of_an_af_xdp_socket_come_back() {
+    echoed_frames_come_back(Source::AfXdp, Placement::Threaded);
+    echoed_frames_come_back(Source::AfXdp, Placement::Inline);
 }
 
 #[test]

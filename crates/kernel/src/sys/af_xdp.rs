@@ -6,11 +6,11 @@ use crate::error::KernelError;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
+use xdp::Umem;
 use xdp::nic::NicIndex;
 use xdp::slab::{HeapSlab, Slab};
 use xdp::socket::{PollTimeout, SocketError, XdpSocket, XdpSocketBuilder};
 use xdp::umem::UmemCfgBuilder;
-use xdp::{Packet, Umem};
 use xdp::{RingConfigBuilder, WakableRings};
 
 /// Frames there is memory for, and entries of each ring.
@@ -18,6 +18,10 @@ const FRAMES: u32 = 4096;
 const ENTRIES: u32 = 2048;
 /// Frames taken at once.
 const BATCH: usize = 64;
+/// Frames sent at once: the kernel makes no more of them packets in one system call (`TX_BATCH_SIZE`).
+pub const MOST_SENT: usize = 32;
+/// What is no failure of sending: the kernel has the frames, and goes on when it is asked again.
+const BUSY: [io::ErrorKind; 2] = [io::ErrorKind::WouldBlock, io::ErrorKind::ResourceBusy];
 
 /// A socket on one queue of a device. The program that redirects to it finds it in an XSKMAP.
 pub struct PacketSocket {
@@ -72,17 +76,36 @@ impl PacketSocket {
         Ok(count)
     }
 
-    /// What the ring has no room for is dropped, as a device would.
-    fn send(&mut self) -> io::Result<()> {
-        if let Some(ring) = self.rings.tx_ring.as_mut().filter(|_| !self.going.is_empty()) {
+    /// Sends as many frames of so many bytes as there is room for, `most` and [`MOST_SENT`] at most; `write` is
+    /// given each with whatever was in it before. Returns how many.
+    pub fn send_new(&mut self, most: usize, bytes: usize, write: &mut dyn FnMut(&mut [u8])) -> io::Result<usize> {
+        self.rings.completion_ring.dequeue(&mut self.memory, BATCH);
+        for _ in 0..most.min(MOST_SENT) {
+            // SAFETY: no packet leaves this structure, which holds their memory.
+            let Some(mut packet) = (unsafe { self.memory.alloc() }) else { break };
+            packet.adjust_tail(bytes as i32).map_err(io::Error::other)?;
+            write(&mut packet);
+            self.going.push_front(packet);
+        }
+        self.send()
+    }
+
+    /// Returns how many were taken. What the ring has no room for is dropped, as a device would.
+    fn send(&mut self) -> io::Result<usize> {
+        let all = self.going.len();
+        let asked = match self.rings.tx_ring.as_mut().filter(|_| all > 0) {
             // SAFETY: as in `bind`.
-            unsafe { ring.send(&mut self.going, true) }?;
-        }
-        let mut drop_rest = |packet: Packet| self.memory.free_packet(packet);
+            Some(ring) => unsafe { ring.send(&mut self.going, true) }.map(drop),
+            None => Ok(()),
+        };
+        let taken = all - self.going.len();
         while let Some(packet) = self.going.pop_back() {
-            drop_rest(packet);
+            self.memory.free_packet(packet);
         }
-        Ok(())
+        match asked {
+            Err(e) if !BUSY.contains(&e.kind()) => Err(e),
+            _ => Ok(taken),
+        }
     }
 }
 

@@ -279,7 +279,7 @@ impl Client<'_> {
 }
 
 fn gap_ns(rate: f64, poisson: bool, random: &mut Random) -> u64 {
-    let share = if poisson { -(1.0 - random.number() as f64 / (u64::MAX as f64 + 1.0)).ln() } else { 1.0 };
+    let share = if poisson { random.exponential() } else { 1.0 };
     (share * 1e9 / rate) as u64
 }
 

@@ -292,7 +292,7 @@ impl Content {
 }
 
 /// What makes a burst of 64 frames (veth rings have room for 256), but no less than frames take to leave, and no more than matters.
-fn most_late_ns(load: &Load) -> u32 {
+pub(super) fn most_late_ns(load: &Load) -> u32 {
     const BURST: f64 = 64.0;
     load.rate.map_or(u32::MAX, |rate| (BURST * 1e9 / rate).clamp(5e3, 1e5) as u32)
 }

@@ -10,7 +10,7 @@
 //! receiving CPU once more, where the generator's side takes them away.
 
 use crate::error::LabError;
-use crate::generator::{Gaps, LiveGenerator, Load, Sent};
+use crate::generator::{Gaps, Generator, Load, Sent, Source};
 use crate::hook::{self, Hook, Place};
 use crate::object::{self, Loaded};
 use crate::programs::{self, Build};
@@ -46,6 +46,8 @@ struct Plan {
     way: Way,
     #[serde(default = "xdp")]
     hook: Hook,
+    #[serde(default)]
+    generator: Source,
     #[serde(default = "short_frame")]
     frame_bytes: usize,
     /// Flows, and how unevenly frames are spread over them (exponent of Zipf's law).
@@ -131,7 +133,7 @@ impl Kind for Rate {
         let entry = programs::entry(&object, plan.entry.as_deref())?;
         let flows = flows::table(plan.flows, plan.skew);
         let reference = workshop.scratch.join("rate.reference");
-        let (generator, sink) = (LiveGenerator::load(workshop)?, Sink::load(workshop)?);
+        let (generator, sink) = (Generator::load(plan.generator, workshop)?, Sink::load(workshop)?);
         Ok(Box::new(Prepared(Rc::new(Parts { plan, object, entry, flows, generator, sink, reference }))))
     }
 }
@@ -143,7 +145,7 @@ struct Parts {
     object: PathBuf,
     entry: String,
     flows: Vec<u32>,
-    generator: LiveGenerator,
+    generator: Generator,
     sink: Sink,
     reference: PathBuf,
 }

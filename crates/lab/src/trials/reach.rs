@@ -5,7 +5,7 @@
 //! At the hook the clock is read twice: the difference (`clock`) is what one reading adds.
 
 use crate::error::LabError;
-use crate::generator::{LiveGenerator, Load, Sent};
+use crate::generator::{Generator, Load, Sent, Source};
 use crate::hook::{self, Hook, Place};
 use crate::object::{self, Loaded};
 use crate::packet::PORT;
@@ -28,6 +28,8 @@ pub struct Reach;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Plan {
     hook: Hook,
+    #[serde(default)]
+    generator: Source,
     #[serde(default)]
     build: Build,
     #[serde(default = "inline")]
@@ -71,14 +73,15 @@ impl Kind for Reach {
             return Err(LabError::Request("`reach` takes 65536 packets at most, and not generic XDP".into()));
         }
         let object = programs::build(workshop, "lab/reach", plan.build)?;
-        Ok(Box::new(Prepared { plan, object, generator: LiveGenerator::load(workshop)? }))
+        let generator = Generator::load(plan.generator, workshop)?;
+        Ok(Box::new(Prepared { plan, object, generator }))
     }
 }
 
 struct Prepared {
     plan: Plan,
     object: PathBuf,
-    generator: LiveGenerator,
+    generator: Generator,
 }
 
 impl Trial for Prepared {

@@ -4,7 +4,7 @@
 //! pass is what entering and leaving a hook costs (Table 1).
 
 use crate::error::LabError;
-use crate::generator::{LiveGenerator, Load};
+use crate::generator::{Generator, Load, Source};
 use crate::hook::{self, AtHook, Hook, Place};
 use crate::object::{self, Loaded};
 use crate::packet::{HEADER_BYTES, PORT};
@@ -30,6 +30,8 @@ struct Plan {
     /// Without `cut`: where there is a program that lets everything pass.
     #[serde(default = "none")]
     hook: Hook,
+    #[serde(default)]
+    generator: Source,
     #[serde(default)]
     build: Build,
     #[serde(default = "inline")]
@@ -70,14 +72,15 @@ impl Kind for Shrink {
         }
         let program = if plan.cut.is_some() { "lab/shrink" } else { "lab/hooks" };
         let object = programs::build(workshop, program, plan.build)?;
-        Ok(Box::new(Prepared { plan, object, generator: LiveGenerator::load(workshop)? }))
+        let generator = Generator::load(plan.generator, workshop)?;
+        Ok(Box::new(Prepared { plan, object, generator }))
     }
 }
 
 struct Prepared {
     plan: Plan,
     object: PathBuf,
-    generator: LiveGenerator,
+    generator: Generator,
 }
 
 impl Prepared {
@@ -127,6 +130,9 @@ impl Trial for Prepared {
         let mut outcome = self.report(&counted, sent.elapsed_ns);
         outcome.notes.insert("placement".into(), bed.placement.describe());
         outcome.notes.insert("offered".into(), format!("{:.0} packets/s", sent.rate()));
+        if !sent.is_punctual() {
+            outcome.void.get_or_insert(format!("the generator was late: {}", sent.lateness));
+        }
         Ok(outcome)
     }
 }
