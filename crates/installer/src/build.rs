@@ -4,6 +4,7 @@
 //! What the crate may do is decided here and not in its own manifest: no unsafe code, panics that end
 //! the run, one unit of code, checked arithmetic as the release profile has it.
 
+use crate::compiler;
 use crate::error::InstallError;
 use crate::frames;
 use karakoram_translator::launder::Launder;
@@ -140,6 +141,8 @@ fn compile(options: &BuildOptions, crate_type: &str, extension: &str) -> Result<
     }
     command.args(["--", "-Funsafe_code"]);
     command.env("CARGO_ENCODED_RUSTFLAGS", [ATOMICS, &format!("-Clink-arg={STACK_ARGUMENT}")].join("\u{1f}"));
+    // Incremental compilation cuts crates into other pieces, which are then put together in another order.
+    command.env("CARGO_INCREMENTAL", "0").env("RUSTC_WRAPPER", compiler::write(&options.target_dir)?);
     command.stdin(Stdio::null());
     let output = command
         .output()

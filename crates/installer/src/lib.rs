@@ -2,6 +2,7 @@
 //! [`installed`] loads the object with its memory and reads the counters and the panic log there.
 
 pub mod build;
+mod compiler;
 pub mod error;
 mod frames;
 pub mod installed;

@@ -1,0 +1,41 @@
+//! The same sources give the same object, wherever they lie and however cargo is told to build other things.
+
+use karakoram_installer::{BuildOptions, build};
+use karakoram_translator::launder::Launder;
+use std::path::{Path, PathBuf};
+
+/// Copies a crate's manifest and sources.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to.join("src")).expect("folder");
+    std::fs::copy(from.join("Cargo.toml"), to.join("Cargo.toml")).expect("manifest");
+    for file in std::fs::read_dir(from.join("src")).expect("sources").flatten() {
+        std::fs::copy(file.path(), to.join("src").join(file.file_name())).expect("source");
+    }
+}
+
+/// The object of programs with functions of several crates, built in a new folder of that name.
+fn built_at(place: &str) -> Vec<u8> {
+    let folder: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).join("places").join(place);
+    let _ = std::fs::remove_dir_all(&folder);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for name in ["crates/extension", "crates/extension-macros", "programs/bmc"] {
+        copy(&root.join(name), &folder.join(name));
+    }
+    let manifest = folder.join("programs/bmc/Cargo.toml");
+    let text = std::fs::read_to_string(&manifest).expect("manifest");
+    std::fs::write(&manifest, text + "\n[workspace]\n").expect("manifest");
+    let options = BuildOptions {
+        folder: folder.join("programs/bmc"),
+        target_dir: folder.join("target"),
+        extension: None,
+        launder: Launder::default(),
+        translation: Default::default(),
+    };
+    build(&options).unwrap_or_else(|e| panic!("{e}")).object
+}
+
+#[test]
+fn where_sources_lie_makes_no_difference() {
+    let (one, other) = (built_at("one"), built_at("another/which/is/deeper"));
+    assert!(one == other, "{} and {} bytes, or others", one.len(), other.len());
+}
