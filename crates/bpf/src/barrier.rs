@@ -26,7 +26,7 @@ fn barrier(program: &Program, node: &Node) -> Option<String> {
             kind.behaviour().is_none().then(|| format!("map type {}", kind.name()))
         }
         Insn::AddrCast { .. } => Some("address space cast".into()),
-        _ if node.patched_at_load => Some("CO-RE relocation".into()),
+        _ if node.patch.is_some() && node.patched_constant().is_none() => Some("CO-RE relocation".into()),
         _ => None,
     }
 }

@@ -1,5 +1,6 @@
 //! A program: functions made of instructions with stable identities, and the maps they use.
 
+use crate::effects;
 use crate::encode::{self, DecodeError, EncodeError, Slot};
 use crate::hook::Hook;
 use crate::insn::*;
@@ -14,9 +15,53 @@ pub struct Node {
     pub id: InsnId,
     /// What it does.
     pub insn: Insn,
-    /// Set when the loader may change the constant or offset of this instruction (a CO-RE
-    /// relocation): its meaning is then not known here, and it may not be altered.
-    pub patched_at_load: bool,
+    /// Set when the loader puts something else in place of the constant or the offset of this
+    /// instruction (a CO-RE relocation).
+    pub patch: Option<Patch>,
+}
+
+/// What the loader puts into instructions, by number: the same in all that have the same number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Patch(pub u32);
+
+impl Node {
+    /// The constant that the loader replaces, and what it now is, where the instruction only calculates
+    /// with it and may do so with any. Of other patched instructions nothing is known.
+    pub fn patched_constant(&self) -> Option<(Patch, i32)> {
+        use AluOp::*;
+        match self.insn {
+            Insn::Mov { src: Operand::Imm(i), .. }
+            | Insn::Alu { op: Add | Sub | Mul | Or | And | Xor, src: Operand::Imm(i), .. } => Some((self.patch?, i)),
+            _ => None,
+        }
+    }
+
+    /// Whether the loader does to this instruction what it does to `other`: both calculate with the same
+    /// constant, or are the same but for their registers.
+    pub fn is_patched_like(&self, other: &Node) -> bool {
+        let same_constant = self.patched_constant().is_some() && self.patched_constant() == other.patched_constant();
+        self.patch == other.patch && (same_constant || apart(&self.insn).0 == apart(&other.insn).0)
+    }
+}
+
+/// What the loader looks at of an instruction that it patches, with `r0` for registers that it does not
+/// look at; the registers that are read, by role; the one that is written.
+pub fn apart(insn: &Insn) -> (Insn, Vec<Reg>, Option<Reg>) {
+    const ANY: Reg = Reg::R0;
+    match *insn {
+        Insn::Load { size, signed, dst, base, off } => {
+            (Insn::Load { size, signed, dst: ANY, base: ANY, off }, vec![base], Some(dst))
+        }
+        Insn::Store { size, base, off, src: Operand::Reg(src) } => {
+            (Insn::Store { size, base: ANY, off, src: Operand::Reg(ANY) }, vec![base, src], None)
+        }
+        Insn::Store { size, base, off, src } => (Insn::Store { size, base: ANY, off, src }, vec![base], None),
+        Insn::LoadImm { dst, value } => (Insn::LoadImm { dst: ANY, value }, vec![], Some(dst)),
+        other => {
+            let effects = effects::of(&other);
+            (other, effects.reads.iter().collect(), effects.writes.iter().next())
+        }
+    }
 }
 
 /// How control comes to a function.
@@ -198,7 +243,7 @@ impl Function {
                 },
                 Ok,
             )?;
-            nodes.push(Node { id: InsnId(i as u32), insn, patched_at_load: false });
+            nodes.push(Node { id: InsnId(i as u32), insn, patch: None });
         }
         match nodes.last() {
             None => return Err(ProgramError::Empty),

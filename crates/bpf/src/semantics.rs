@@ -18,6 +18,10 @@ pub trait Machine {
 
     /// That number.
     fn constant(&mut self, value: u64) -> Self::Value;
+    /// The constant that arithmetic is written with: that number, unless the loader puts another there.
+    fn immediate(&mut self, value: i32) -> Self::Value {
+        self.constant(value as i64 as u64)
+    }
     /// Reads a register.
     fn reg(&mut self, reg: Reg) -> Result<Self::Value, Self::Error>;
     /// Writes a register; writing `r10` is an error of the program.
@@ -191,7 +195,7 @@ pub fn step<M: Machine>(m: &mut M, insn: &Insn) -> Result<Flow<M::Cond>, M::Erro
 fn operand<M: Machine>(m: &mut M, src: Operand) -> Result<M::Value, M::Error> {
     match src {
         Operand::Reg(r) => m.reg(r),
-        Operand::Imm(i) => Ok(m.constant(i as i64 as u64)),
+        Operand::Imm(i) => Ok(m.immediate(i)),
     }
 }
 

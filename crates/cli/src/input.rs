@@ -100,7 +100,10 @@ impl Input {
 
     /// Reads another version of a program: what its text does not say is as with the first.
     pub fn read_version(path: &str, first: &Input) -> Result<Input, Failure> {
-        let own = Input::read(path, &Sidecars::default())?;
+        let mut own = Input::read(path, &Sidecars::default())?;
+        if let (Content::Object(object), Content::Object(first)) = (&mut own.content, &first.content) {
+            object.number_patches_as(first);
+        }
         if own.form == Form::Object || (own.desc.is_some() && own.maps.is_some()) {
             return Ok(own);
         }

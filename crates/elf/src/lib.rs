@@ -13,6 +13,7 @@ mod lift;
 pub mod link;
 pub mod maps;
 mod object;
+mod patches;
 mod prototype;
 pub mod relocation;
 mod rewrite;

@@ -1,10 +1,11 @@
 //! Code sections to a program: every function decoded, every relocation resolved into its instruction.
 
 use crate::btf::Btf;
-use crate::btf::ext::{BtfExt, Table};
+use crate::btf::ext::BtfExt;
 use crate::code::{self, SLOT_BYTES, Stretch};
 use crate::container::Container;
 use crate::maps::{MapOrigin, ObjectMap};
+use crate::patches::Patches;
 use crate::prototype::prototype;
 use crate::relocation::{self, Relocation, RelocationTable};
 use crate::symbol::{Symbol, SymbolKind, Symbols};
@@ -12,7 +13,7 @@ use karakoram_bpf::encode::{self, Slot};
 use karakoram_bpf::hook::{Hook, ProgramType};
 use karakoram_bpf::insn::{Callee, FuncId, Imm64, Insn, InsnId, MapRef, RawInsn};
 use karakoram_bpf::map::MapType;
-use karakoram_bpf::program::{Entry, Function, Program};
+use karakoram_bpf::program::{Entry, Function, Patch, Program};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
@@ -64,6 +65,7 @@ pub(crate) struct Lifted {
     /// One for each function.
     pub origins: Vec<Origin>,
     pub opaque: Vec<Opaque>,
+    pub patches: Patches,
 }
 
 /// What lifting looks at.
@@ -84,8 +86,9 @@ pub(crate) fn lift(input: &Input) -> Lifted {
         starts.map(|(i, s)| ((s.section, s.range.start), FuncId(i as u32))).collect();
     let mut lifted = Vec::with_capacity(stretches.len());
     let mut sections: BTreeMap<usize, SectionCode> = BTreeMap::new();
+    let mut patches = Patches::default();
     for stretch in &mut stretches {
-        let code = sections.entry(stretch.section).or_insert_with(|| SectionCode::new(input, stretch.section));
+        let code = sections.entry(stretch.section).or_insert_with(|| SectionCode::new(input, stretch.section, &mut patches));
         let function = match &stretch.content {
             Ok(name) => lift_function(input, code, &starts, name, stretch),
             Err(why) => Err(why.clone()),
@@ -93,28 +96,24 @@ pub(crate) fn lift(input: &Input) -> Lifted {
         lifted.push(function);
     }
     drop_dependents(input, &stretches, &mut lifted);
-    number(input, stretches, lifted)
+    Lifted { patches, ..number(input, stretches, lifted) }
 }
 
 /// What is known about the code of one section, by byte offset.
 struct SectionCode {
     slots: Vec<Slot>,
     relocations: BTreeMap<u64, Relocation>,
-    patched: BTreeSet<u64>,
+    patches: BTreeMap<u64, Patch>,
 }
 
 impl SectionCode {
-    fn new(input: &Input, section: usize) -> SectionCode {
+    fn new(input: &Input, section: usize, patches: &mut Patches) -> SectionCode {
         let header = &input.container.sections[section];
         let entries = input.relocations.get(&section).map_or(&[][..], |t| &t.entries);
-        let mut patched = BTreeSet::new();
-        if let (Some(btf), Some(ext)) = (input.btf, input.ext) {
-            patched.extend(ext.records(Table::Relocations, btf, &header.name).map(|r| r.offset() as u64));
-        }
         SectionCode {
             slots: code::slots(&header.data),
             relocations: entries.iter().map(|r| (r.offset, *r)).collect(),
-            patched,
+            patches: patches.add_section(input, section),
         }
     }
 }
@@ -160,7 +159,7 @@ fn lift_function(
     if !code.relocations.range(range.clone()).all(|(place, _)| known(place)) {
         return Err("a relocation points into the middle of an instruction".into());
     }
-    if !code.patched.range(range.clone()).all(known) {
+    if !code.patches.range(range.clone()).all(|(place, _)| known(place)) {
         return Err("a CO-RE relocation points into the middle of an instruction".into());
     }
     let section = &input.container.sections[stretch.section].name;
@@ -168,7 +167,7 @@ fn lift_function(
     let base = (range.start / SLOT_BYTES) as usize;
     let mut function = Function::from_raw(name, section, entry, &raw, base).map_err(|e| e.to_string())?;
     for (node, place) in function.nodes.iter_mut().zip(&places) {
-        node.patched_at_load = code.patched.contains(place);
+        node.patch = code.patches.get(place).copied();
     }
     Ok(Draft { function, references })
 }
@@ -341,7 +340,7 @@ fn number(input: &Input, stretches: Vec<Stretch>, lifted: Vec<Result<Draft, Stri
         numbers.insert(FuncId(i as u32), FuncId(numbers.len() as u32));
     }
     let referred: BTreeSet<FuncId> = lifted.iter().flatten().flat_map(|d| referred(&d.function)).collect();
-    let mut out = Lifted { program: Program::default(), origins: Vec::new(), opaque: Vec::new() };
+    let mut out = Lifted { program: Program::default(), origins: Vec::new(), opaque: Vec::new(), patches: Patches::default() };
     for (i, (stretch, draft)) in stretches.into_iter().zip(lifted).enumerate() {
         let Stretch { section, range, content, symbol } = stretch;
         let draft = match draft {

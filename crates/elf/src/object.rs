@@ -7,6 +7,7 @@ use crate::container::Container;
 use crate::error::ElfError;
 use crate::lift::{self, Input, Lifted, Opaque, Origin};
 use crate::maps::{self, ObjectMap};
+use crate::patches::Patches;
 use crate::relocation::{self, RelocationTable};
 use crate::rewrite;
 use crate::symbol::Symbols;
@@ -27,6 +28,7 @@ pub struct Object {
     /// One for each function of the program.
     pub(crate) origins: Vec<Origin>,
     pub(crate) opaque: Vec<Opaque>,
+    pub(crate) patches: Patches,
 }
 
 impl Object {
@@ -41,7 +43,7 @@ impl Object {
         // Without BTF the extension has no names of sections.
         let ext = data(".BTF.ext").filter(|_| btf.is_some()).map(BtfExt::parse).transpose()?;
         let maps = maps::collect(&container, &symbols, btf.as_ref())?;
-        let Lifted { program, origins, opaque } = lift::lift(&Input {
+        let Lifted { program, origins, opaque, patches } = lift::lift(&Input {
             container: &container,
             symbols: &symbols,
             relocations: &relocations,
@@ -49,12 +51,18 @@ impl Object {
             btf: btf.as_ref(),
             ext: ext.as_ref(),
         });
-        Ok(Object { container, symbols, relocations, btf, ext, maps, program, origins, opaque })
+        Ok(Object { container, symbols, relocations, btf, ext, maps, program, origins, opaque, patches })
     }
 
     /// All functions of the object that are understood, and its maps.
     pub fn program(&self) -> &Program {
         &self.program
+    }
+
+    /// Numbers what the loader puts into instructions as another object does, so that the programs of
+    /// both can be compared.
+    pub fn number_patches_as(&mut self, other: &Object) {
+        self.patches.number_as(&other.patches, &mut self.program);
     }
 
     /// From now on takes read-only global data to be as it is in the object whenever a program runs: right

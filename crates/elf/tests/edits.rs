@@ -15,7 +15,7 @@ fn everything() -> Object {
 }
 
 fn new(function: &Function, insn: Insn) -> Node {
-    Node { id: function.fresh_id(), insn, patched_at_load: false }
+    Node { id: function.fresh_id(), insn, patch: None }
 }
 
 fn function<'a>(program: &'a mut Program, name: &str) -> &'a mut Function {
@@ -133,7 +133,7 @@ fn dwarf_does_not_outlive_the_code_that_it_describes() {
         let id = function.fresh_id();
         let nop = Insn::Mov { width: Width::W64, dst: Reg::R0, src: Operand::Reg(Reg::R0) };
         let end = function.nodes.len() - 1;
-        function.nodes.insert(end, Node { id, insn: nop, patched_at_load: false });
+        function.nodes.insert(end, Node { id, insn: nop, patch: None });
         with_dwarf += usize::from(debug(&bytes) > 0);
         assert_eq!(debug(&object.rewrite(&program).expect("written")), 0, "{name}");
         assert_eq!(debug(&object.rewrite(object.program()).expect("written")), debug(&bytes), "{name}");

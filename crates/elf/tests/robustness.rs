@@ -54,7 +54,7 @@ fn use_it(bytes: Vec<u8>, kernel: &Btf) -> bool {
     let mut program = object.program().clone();
     for function in &mut program.functions {
         let nop = Insn::Mov { width: Width::W64, dst: Reg::R0, src: Operand::Reg(Reg::R0) };
-        function.nodes.insert(0, Node { id: function.fresh_id(), insn: nop, patched_at_load: false });
+        function.nodes.insert(0, Node { id: function.fresh_id(), insn: nop, patch: None });
         let unused = function.nodes.iter().position(|n| function.nodes.iter().all(|m| m.insn.target() != Some(&n.id)));
         if let Some(at) = unused.filter(|_| function.nodes.len() > 2) {
             function.nodes.remove(at);

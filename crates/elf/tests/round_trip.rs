@@ -14,7 +14,7 @@ fn pad(function: &mut Function) {
     let len = function.nodes.len();
     for at in [len.saturating_sub(1), len / 2, 1] {
         if at < len {
-            function.nodes.insert(at, Node { id: InsnId(fresh), insn: nop, patched_at_load: false });
+            function.nodes.insert(at, Node { id: InsnId(fresh), insn: nop, patch: None });
             fresh += 1;
         }
     }

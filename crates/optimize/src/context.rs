@@ -84,21 +84,21 @@ impl<'a> Context<'a> {
     pub fn node(&self, insn: Insn) -> Node {
         let id = self.next.get();
         self.next.set(id + 1);
-        Node { id: InsnId(id), insn, patched_at_load: false }
+        Node { id: InsnId(id), insn, patch: None }
     }
 
     /// An instruction that takes the place and the identity of another.
     pub fn instead(&self, position: usize, insn: Insn) -> Node {
+        let old = &self.function.nodes[position];
         let refers = |i: &Insn| matches!(i, Insn::LoadImm { .. } | Insn::Call(_));
-        match refers(self.insn(position)) {
-            true => self.node(insn),
-            false => Node { id: self.function.nodes[position].id, insn, patched_at_load: false },
-        }
+        let id = if refers(&old.insn) { self.node(insn).id } else { old.id };
+        let patched = Node { id, insn, patch: old.patch };
+        if patched.is_patched_like(old) { patched } else { Node { patch: None, ..patched } }
     }
 
     /// Whether the loader may change it.
     pub fn is_patched(&self, position: usize) -> bool {
-        self.function.nodes[position].patched_at_load
+        self.function.nodes[position].patch.is_some()
     }
 
     /// The state before a position.

@@ -39,7 +39,7 @@ impl<'c, 'a> Draft<'c, 'a> {
             let needless = |i: &usize| {
                 let node = &code.nodes[*i].1;
                 is_pure(&node.insn)
-                    && !node.patched_at_load
+                    && node.patch.is_none()
                     && effects::of(&node.insn).writes.iter().all(|r| !live[*i].contains(r))
             };
             let Some(i) = (0..code.nodes.len()).rev().find(needless) else { return };

@@ -12,6 +12,7 @@ mod advance;
 mod again;
 mod alike;
 mod arrange;
+mod bases;
 mod branch;
 mod choice;
 mod clear_bits;
@@ -23,6 +24,7 @@ mod doubled;
 mod exchange;
 mod exits;
 mod extensions;
+mod folded;
 mod gather;
 mod hoist;
 mod joins;
@@ -36,6 +38,7 @@ mod numbers;
 mod offsets;
 mod overlap;
 mod preload;
+mod prompt;
 mod rebase;
 mod reload;
 mod returns;
@@ -124,6 +127,9 @@ pub const ALL: &[Pass] = &[
     pass("legacy", Level::O2, Stage::SECOND, 0, legacy::propose),
     pass("offsets", Level::O2, Stage::SECOND, 0, offsets::propose),
     pass("sums", Level::O2, Stage::SECOND, 0, sums::propose),
+    pass("bases", Level::O2, Stage::SECOND, 0, bases::propose),
+    pass("folded", Level::O2, Stage::SECOND, 0, folded::propose),
+    pass("prompt", Level::O2, Stage::SECOND, 0, prompt::propose),
     pass("rebase", Level::O2, Stage::SECOND, 0, rebase::propose),
     pass("locked_add", Level::O2, Stage::SECOND, 0, locked_add::propose).only_for(Goal::Slots),
     pass("copies", Level::O1, Stage::THIRD, 1, copies::propose),

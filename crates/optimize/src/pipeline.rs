@@ -206,7 +206,8 @@ impl Run<'_> {
         let mut stage = Stage::FIRST;
         let mut facts = None;
         let mut is_changed = false;
-        let mut progress_made = Progressing::since(self.cost(f));
+        let mut at_first = self.cost(f);
+        let mut progressing = Progressing::since(at_first);
         // Each applied rewrite lowers the cost, so this ends; the bound is about time.
         let rounds = (ROUND_WORK / length.max(1)).clamp(MIN_ROUNDS, MAX_ROUNDS);
         for _ in 0..rounds {
@@ -219,16 +220,16 @@ impl Run<'_> {
             progress(Progress::Round { function: f, slots: self.proven.program().function(f).slots(), applied });
             if applied > 0 {
                 facts = None;
-                if self.options.goal == Goal::Latency && !progress_made.goes_on(self.cost(f)) {
-                    return;
-                }
                 is_changed |= stage > Stage::FIRST;
-                continue;
+                if self.options.goal != Goal::Latency || progressing.goes_on(self.cost(f)) {
+                    continue;
+                }
             }
+            progressing = Progressing::since(self.cost(f));
             stage = match stage.next() {
                 Some(next) => next,
-                None if is_changed => {
-                    is_changed = false;
+                None if is_changed && progressing.best < at_first => {
+                    (is_changed, at_first) = (false, progressing.best);
                     Stage::FIRST
                 }
                 None => return,

@@ -115,7 +115,6 @@ impl<'c, 'a> Renaming<'c, 'a> {
         for p in members {
             let insn = self.insn(p);
             match insn {
-                _ if self.context.is_patched(p) => return None,
                 Insn::Mov { width: Width::W64, dst, src: Operand::Reg(src) } if dst == src => changes.delete(p),
                 _ => changes.replace(p, vec![self.context.instead(p, insn)]),
             }

@@ -91,7 +91,7 @@ impl Webs {
             for p in range.clone() {
                 let insn = context.insn(p);
                 before.push(std::array::from_fn(|r| current[r]));
-                let is_fixed = !is_renamable(insn) || context.is_patched(p);
+                let is_fixed = !is_renamable(insn);
                 for r in context.reads[p].iter() {
                     used[p][r.index()] = current[r.index()];
                     if is_fixed {

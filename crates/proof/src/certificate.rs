@@ -21,7 +21,7 @@ use crate::apply::{Applied, Proven, Prover};
 use crate::refusal::Refusal;
 use crate::rewrite::{Edit, Rewrite};
 use karakoram_bpf::insn::{FuncId, InsnId};
-use karakoram_bpf::program::{Node, Program};
+use karakoram_bpf::program::{Node, Patch, Program};
 use karakoram_bpf::text::asm;
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -147,7 +147,7 @@ impl Certificate {
                 .iter()
                 .map(|e| {
                     let line = |n: &Node| {
-                        let patched = if n.patched_at_load { " @patched" } else { "" };
+                        let patched = n.patch.map_or(String::new(), |Patch(n)| format!(" @patched {n}"));
                         (n.id.0, format!("{}{patched}", asm::print_insn(&n.insn, input)))
                     };
                     (e.at.clone(), e.nodes.iter().map(line).collect())
@@ -245,12 +245,14 @@ impl Step {
         for (at, lines) in &self.edits {
             let mut nodes = Vec::with_capacity(lines.len());
             for (id, text) in lines {
-                let (text, patched_at_load) = match text.strip_suffix(" @patched") {
-                    Some(text) => (text, true),
-                    None => (text.as_str(), false),
+                let (text, patch) = match text.split_once(" @patched ") {
+                    Some((text, n)) => {
+                        (text, Some(Patch(n.parse().map_err(|_| syntax(format!("`{n}` is no number")))?)))
+                    }
+                    None => (text.as_str(), None),
                 };
                 let insn = asm::parse_insn(text, program).map_err(|e| syntax(format!("`{text}`: {e}")))?;
-                nodes.push(Node { id: InsnId(*id), insn, patched_at_load });
+                nodes.push(Node { id: InsnId(*id), insn, patch });
             }
             if at.end > originals.len() {
                 return Err(syntax("an edit past the end of the function".to_string()));

@@ -267,6 +267,10 @@ impl Checker<'_> {
         }
         let goal = self.memory_goal(&old.memory, &new.memory, Classes::ALL, &live)?;
         self.prove(&conditions, goal, "memory")?;
+        // What the loader finds no value for, it makes something that must not be reached.
+        if !new.patches.is_subset(&old.patches) {
+            return Err(Refusal::Unsafe("an instruction that the loader changes, on a path without it".to_string()));
+        }
         self.safety(old, new, &conditions)
     }
 

@@ -423,7 +423,8 @@ impl Analysis<'_> {
     fn advance(&mut self, position: usize) {
         self.here = position;
         let insn = self.program.function(self.function).nodes[position].insn;
-        if self.program.function(self.function).nodes[position].patched_at_load {
+        let node = &self.program.function(self.function).nodes[position];
+        if node.patch.is_some() && node.patched_constant().is_none() {
             return self.patched(&insn);
         }
         let Ok(flow) = semantics::step(self, &insn);
@@ -440,7 +441,7 @@ impl Analysis<'_> {
         let node = &self.program.function(self.function).nodes[position];
         let next = &self.flow.successors[position];
         // A branch to the next instruction leaves no trace of its outcome.
-        let is_decided = matches!(node.insn, Insn::Branch { .. }) && !node.patched_at_load && next.len() > 1;
+        let is_decided = matches!(node.insn, Insn::Branch { .. }) && node.patch.is_none() && next.len() > 1;
         if !is_decided {
             return next.iter().map(|to| (*to, self.state.clone())).collect();
         }
@@ -613,6 +614,13 @@ impl Machine for Analysis<'_> {
 
     fn constant(&mut self, value: u64) -> Fact {
         Fact::exactly(value)
+    }
+
+    fn immediate(&mut self, value: i32) -> Fact {
+        match self.program.function(self.function).nodes[self.here].patch {
+            Some(_) => Fact::scalar(Range::FULL),
+            None => self.constant(value as i64 as u64),
+        }
     }
 
     fn reg(&mut self, reg: Reg) -> Result<Fact, Infallible> {

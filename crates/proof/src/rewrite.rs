@@ -81,9 +81,9 @@ impl Rewrite {
             if !seen.insert(node.id) || matches!(kept, Some((_, false))) {
                 return Err(Refusal::Malformed("an identity occurs twice"));
             }
-            let original = kept.map(|(p, _)| &function.nodes[p]);
-            let patched = original.is_some_and(|o| o.patched_at_load);
-            if node.patched_at_load != patched || patched && original.is_some_and(|o| o.insn != node.insn) {
+            // The loader compares what it replaces with what the compiler put there.
+            let mut window = self.window.iter().flat_map(|w| &function.nodes[w.clone()]);
+            if node.patch.is_some() && !window.any(|n| n.is_patched_like(node)) {
                 return Err(Refusal::Malformed("an instruction that the loader changes was altered"));
             }
         }

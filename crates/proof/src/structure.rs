@@ -107,7 +107,7 @@ impl Walk<'_> {
 
     fn compare(&mut self, p: usize, q: At) -> bool {
         let (a, b) = (self.old.node(p), self.new.node(q));
-        if a.patched_at_load != b.patched_at_load || a.patched_at_load && a.id != b.id {
+        if a.patch != b.patch {
             return false;
         }
         let (next, new_next) = (self.old.next(p), self.new.next(q));
@@ -141,7 +141,7 @@ impl Walk<'_> {
 /// Where an unconditional jump leads.
 fn jump(node: &Node) -> Option<InsnId> {
     match node.insn {
-        Insn::Jump { target, .. } if !node.patched_at_load => Some(target),
+        Insn::Jump { target, .. } if node.patch.is_none() => Some(target),
         _ => None,
     }
 }

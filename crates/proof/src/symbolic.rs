@@ -16,9 +16,9 @@ use crate::term::{Op, Term, Terms};
 use karakoram_bpf::effects::{self, RegSet};
 use karakoram_bpf::hook::ContextField;
 use karakoram_bpf::insn::*;
-use karakoram_bpf::program::{Node, Program};
+use karakoram_bpf::program::{self, Node, Patch, Program};
 use karakoram_bpf::semantics::{self, Machine};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 /// Memory that is overwritten with unknown contents at one event, and how often so far.
@@ -129,7 +129,7 @@ pub enum Happening {
     /// A loop budget test.
     MayGoto,
     /// An instruction that the loader may change.
-    Patched(InsnId, Insn),
+    Patched(Patch, Insn),
 }
 
 /// Something whose order and arguments must be preserved.
@@ -191,6 +191,8 @@ pub struct Run {
     pub events: Vec<Event>,
     /// Memory accesses.
     pub touches: Vec<Touch>,
+    /// What the loader put into instructions on this path.
+    pub patches: BTreeSet<Patch>,
     /// Where it leads.
     pub leave: Option<Leave>,
 }
@@ -227,6 +229,7 @@ pub struct Symbols<'a> {
     packet: HashMap<(u32, ContextField), Term>,
     results: HashMap<(usize, u32), Term>,
     others: HashMap<(Imm64<FuncId>, u8), Term>,
+    patches: HashMap<Patch, Term>,
 }
 
 impl<'a> Symbols<'a> {
@@ -257,6 +260,7 @@ impl<'a> Symbols<'a> {
             packet: HashMap::new(),
             results: HashMap::new(),
             others: HashMap::new(),
+            patches: HashMap::new(),
         }
     }
 
@@ -280,6 +284,7 @@ impl<'a> Symbols<'a> {
             conditions: Vec::new(),
             events: Vec::new(),
             touches: Vec::new(),
+            patches: BTreeSet::new(),
             leave: None,
         }
     }
@@ -466,6 +471,13 @@ impl<'a> Symbols<'a> {
             let c = self.terms.not(above);
             self.assumptions.push(c);
         }
+    }
+
+    /// The constant that the loader puts there, sign-extended.
+    fn patch(&mut self, patch: Patch) -> Term {
+        let terms = &mut self.terms;
+        let t = *self.patches.entry(patch).or_insert_with(|| terms.var(32));
+        self.terms.sign_extend(64, t)
     }
 
     fn result(&mut self, event: usize, part: u32, width: u32, region: Option<Region>) -> Term {
@@ -856,9 +868,12 @@ struct Executor<'r, 's, 'a> {
 
 impl Executor<'_, '_, '_> {
     fn execute(&mut self) -> Result<Executed, Refusal> {
-        if self.node.patched_at_load {
-            self.patched()?;
-            return Ok(Executed::Next);
+        if let Some(patch) = self.node.patch {
+            self.run.patches.insert(patch);
+            if self.node.patched_constant().is_none() {
+                self.patched(patch)?;
+                return Ok(Executed::Next);
+            }
         }
         let flow = semantics::step(self, &self.node.insn)?;
         Ok(match flow {
@@ -1046,14 +1061,15 @@ impl Executor<'_, '_, '_> {
 
     /// An instruction whose constants the loader may change: an event that reads its registers and
     /// whatever memory it may, and leaves unknowns.
-    fn patched(&mut self) -> Result<(), Refusal> {
+    fn patched(&mut self, patch: Patch) -> Result<(), Refusal> {
         let effects = effects::of(&self.node.insn);
         if self.node.insn.target().is_some() || effects.is_barrier {
             return Err(Refusal::Barrier(self.node.id, "its meaning is only known when it is loaded"));
         }
+        let (form, operands, result) = program::apart(&self.node.insn);
         let mut arguments = Vec::new();
         let mut tainted = self.symbols.facts.stack_escapes;
-        for r in effects.reads.iter() {
+        for r in operands {
             let t = self.run.regs[r.index()].ok_or_else(|| Refusal::ReadsDead(r.to_string()))?;
             tainted |= matches!(self.symbols.region(t), Region::Stack | Region::Any);
             arguments.push(t);
@@ -1064,12 +1080,12 @@ impl Executor<'_, '_, '_> {
             (true, true) => Classes::ALL,
         };
         let changed = if effects.writes_memory { touched } else { Classes::default() };
-        let what = Happening::Patched(self.node.id, self.node.insn);
+        let what = Happening::Patched(patch, form);
         let number = self.event(what, arguments, touched, changed, vec![]);
         let region =
             (tainted || effects.reads_memory && self.symbols.facts.frame_holds_pointers).then_some(Region::Any);
-        for r in effects.writes.iter() {
-            self.run.regs[r.index()] = Some(self.symbols.result(number, r.index() as u32, 64, region));
+        if let Some(r) = result {
+            self.run.regs[r.index()] = Some(self.symbols.result(number, 0, 64, region));
         }
         Ok(())
     }
@@ -1091,6 +1107,13 @@ impl Machine for Executor<'_, '_, '_> {
 
     fn constant(&mut self, value: u64) -> Term {
         self.symbols.terms.constant(64, value)
+    }
+
+    fn immediate(&mut self, value: i32) -> Term {
+        match self.node.patch {
+            Some(patch) => self.symbols.patch(patch),
+            None => self.constant(value as i64 as u64),
+        }
     }
 
     fn reg(&mut self, reg: Reg) -> Result<Term, Refusal> {

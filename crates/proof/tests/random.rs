@@ -146,7 +146,7 @@ fn program(r: &mut Random) -> (Program, std::ops::Range<usize>) {
     let (from, count) = (nodes.len(), 4 + r.below(18));
     for i in 0..count {
         let later: Vec<InsnId> = (i + 1..=count).map(|k| InsnId((100 + k) as u32)).collect();
-        nodes.push(Node { id: InsnId((100 + i) as u32), insn: insn(r, &later), patched_at_load: false });
+        nodes.push(Node { id: InsnId((100 + i) as u32), insn: insn(r, &later), patch: None });
     }
     let tail = [
         Insn::Alu { width: Width::W64, op: AluOp::Xor, dst: Reg::R0, src: Operand::Reg(reg(r.pick(&WORK))) },
@@ -154,7 +154,7 @@ fn program(r: &mut Random) -> (Program, std::ops::Range<usize>) {
         Insn::Alu { width: Width::W64, op: AluOp::Add, dst: Reg::R0, src: Operand::Reg(reg(2)) },
     ];
     for (i, insn) in tail.into_iter().enumerate() {
-        nodes.push(Node { id: InsnId((100 + count + i) as u32), insn, patched_at_load: false });
+        nodes.push(Node { id: InsnId((100 + count + i) as u32), insn, patch: None });
     }
     nodes.push(exit);
     let maps = vec![MapDef {
@@ -179,7 +179,7 @@ fn change(r: &mut Random, original: &[Node], fresh: u32) -> Vec<Node> {
     let mut nodes = original.to_vec();
     for k in 0..1 + r.below(3) {
         let at = r.below(nodes.len().max(1));
-        let new = Node { id: InsnId(fresh + k as u32), insn: insn(r, &[]), patched_at_load: false };
+        let new = Node { id: InsnId(fresh + k as u32), insn: insn(r, &[]), patch: None };
         match r.below(7) {
             _ if nodes.is_empty() => nodes.push(new),
             0..=2 => {

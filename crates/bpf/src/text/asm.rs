@@ -25,7 +25,7 @@
 //! | extern symbol by the object's number for it | `r1 = extern[2] ll`, `call extern[2]` |
 //! | call of a function of the program | `call visit`, `call func[idx:2]`, in slots `call pc+10` |
 //! | call of a kernel function | `call kfunc[id:1234]`, `call kfunc[id:1234 off:1]` |
-//! | instruction that the loader changes (CO-RE) | the instruction, then `@patched` |
+//! | instruction that the loader changes (CO-RE) | the instruction, then `@patched N`; with the same `N` they get the same |
 //! | maps inside a map of maps | `.inner name type=..`, on the line after `.map` |
 //!
 //! Names that are not letters, digits, `_`, `.`, `$` stand in double quotes. Comments begin with `;`

@@ -42,7 +42,7 @@ pub(super) fn instructions(program: &Program) -> Result<Vec<RawInsn>, TextError>
     }
     for function in &program.functions {
         for node in &function.nodes {
-            check(program, &node.insn, node.patched_at_load)?;
+            check(program, &node.insn, node.patch.is_some())?;
         }
     }
     let slots = program.to_slots().map_err(|e| TextError::whole(e.to_string()))?;

@@ -5,14 +5,12 @@ use super::core::Engine;
 use super::error::{LinkError, invalid};
 use super::externs::{Externs, Resolution};
 use super::image::{LoadMap, SlotOrigin};
-use crate::btf::ext::{Record, Table};
-use crate::code::SLOT_BYTES;
 use crate::lift;
 use crate::object::Object;
 use karakoram_bpf::encode::{self, Slot};
-use karakoram_bpf::insn::{Callee, FuncId, Imm64, Insn, InsnId, MapRef, RawInsn};
-use karakoram_bpf::program::{Function, Node};
-use std::collections::{BTreeMap, HashMap};
+use karakoram_bpf::insn::{Callee, FuncId, Imm64, Insn, MapRef, RawInsn};
+use karakoram_bpf::program::Node;
+use std::collections::HashMap;
 
 /// The program and all functions it needs, each before those that it is the first to name: the order
 /// of libbpf, so that the kernel gives both the same tag.
@@ -90,7 +88,6 @@ impl<'a> Flattener<'a> {
         for (id, _) in self.functions.clone() {
             let function = self.object.program.function(id);
             let explain = |e: &dyn std::fmt::Display| LinkError::Invalid(format!("function {}: {e}", function.name));
-            let mut patches = self.patches(id, function);
             for (node, insn) in function.nodes.iter().zip(function.raw().map_err(|e| explain(&e))?) {
                 let (insn, poison) = self.resolve(insn, slots.len() as i64).map_err(|e| explain(&e))?;
                 let (first, second) = encode::encode(&insn).map_err(|e| explain(&e))?;
@@ -98,9 +95,9 @@ impl<'a> Flattener<'a> {
                 if poison {
                     encoded[0].src = 0;
                 }
-                for record in patches.remove(&node.id).unwrap_or_default() {
+                for record in node.patch.iter().flat_map(|p| self.object.patches.records(*p)) {
                     let Some(engine) = &mut self.engine else { continue };
-                    engine.apply(&record, &mut encoded).map_err(|e| match e {
+                    engine.apply(record, &mut encoded).map_err(|e| match e {
                         LinkError::Invalid(_) => explain(&e),
                         e => e,
                     })?;
@@ -110,26 +107,6 @@ impl<'a> Flattener<'a> {
             }
         }
         Ok((slots, origins))
-    }
-
-    /// The CO-RE relocations of a function by instruction.
-    fn patches(&self, id: FuncId, function: &Function) -> BTreeMap<InsnId, Vec<Record>> {
-        let mut patches: BTreeMap<InsnId, Vec<Record>> = BTreeMap::new();
-        let (Some(btf), Some(ext)) = (&self.object.btf, &self.object.ext) else { return patches };
-        let origin = &self.object.origins[id.0 as usize];
-        let offsets = function.slot_offsets();
-        for record in ext.records(Table::Relocations, btf, &function.section) {
-            if !origin.range.contains(&(record.offset() as u64)) {
-                continue;
-            }
-            let slot = (record.offset() as u64 - origin.range.start) / SLOT_BYTES;
-            if let Ok(n) = offsets.binary_search(&(slot as usize))
-                && let Some(node) = function.nodes.get(n)
-            {
-                patches.entry(node.id).or_default().push(record.clone());
-            }
-        }
-        patches
     }
 
     /// The instruction as the kernel takes it, and whether it is a call that must never run.

@@ -8,7 +8,7 @@ use crate::container::Container;
 use crate::error::{ElfError, unwritable};
 use crate::object::Object;
 use crate::relocation::{self, Relocation};
-use karakoram_bpf::insn::{FuncId, InsnId};
+use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::program::Program;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,17 +49,11 @@ fn code_section(object: &Object, name: &str) -> Result<Option<usize>, ElfError> 
     }
 }
 
-/// Instructions that the loader patches must be the ones that its records are about.
-fn check_patched(program: &Program, recorded: &BTreeSet<(FuncId, InsnId)>) -> Result<(), ElfError> {
+/// Functions with instructions that the loader patches must have records that say so.
+fn check_patched(program: &Program, recorded: &BTreeSet<FuncId>) -> Result<(), ElfError> {
     for (i, function) in program.functions.iter().enumerate() {
-        let id = FuncId(i as u32);
-        for node in function.nodes.iter().filter(|n| n.patched_at_load) {
-            if !recorded.contains(&(id, node.id)) {
-                return unwritable(format!(
-                    "function {}: a copy of an instruction that is patched at load",
-                    function.name
-                ));
-            }
+        if !recorded.contains(&FuncId(i as u32)) && function.nodes.iter().any(|n| n.patch.is_some()) {
+            return unwritable(format!("function {}: no place for what is patched at load", function.name));
         }
     }
     Ok(())
@@ -89,7 +83,7 @@ struct Mover<'a> {
 }
 
 impl Mover<'_> {
-    fn block(&self, table: Table, block: &mut Block, patched: &mut BTreeSet<(FuncId, InsnId)>) -> Result<(), ElfError> {
+    fn block(&self, table: Table, block: &mut Block, patched: &mut BTreeSet<FuncId>) -> Result<(), ElfError> {
         let mut moved = Vec::with_capacity(block.records.len());
         for piece in self.layout.pieces(self.section) {
             let records: Vec<&Record> =
@@ -100,11 +94,9 @@ impl Mover<'_> {
                     moved.extend(lines::moved(before, piece.old.start, &records, after, piece.new.start));
                 }
                 (Table::Relocations, Some(id)) => {
-                    let start = moved.len();
-                    for record in records {
-                        moved.extend(self.core_relocation(id, piece, record, patched)?);
+                    if patched.insert(id) {
+                        moved.extend(self.core_relocations(id, piece));
                     }
-                    moved[start..].sort_by_key(Record::offset);
                 }
                 _ => moved.extend(records.iter().map(|r| self.shifted(r))),
             }
@@ -117,25 +109,13 @@ impl Mover<'_> {
         record.with_offset(self.layout.moved(self.section, record.offset() as u64) as u32)
     }
 
-    /// A CO-RE relocation goes where its instruction went, and away with it.
-    fn core_relocation(
-        &self,
-        id: FuncId,
-        piece: &Piece,
-        record: &Record,
-        patched: &mut BTreeSet<(FuncId, InsnId)>,
-    ) -> Result<Option<Record>, ElfError> {
-        let (before, after) = (self.object.program.function(id), self.program.function(id));
-        let slot = (record.offset() as u64 - piece.old.start) / SLOT_BYTES;
-        // Lifting checked that there is an instruction at this slot.
-        let Ok(position) = before.slot_offsets().binary_search(&(slot as usize)) else { return Ok(None) };
-        let old = &before.nodes[position];
-        let Some(new) = after.nodes.iter().position(|n| n.id == old.id) else { return Ok(None) };
-        if after.nodes[new] != *old {
-            return unwritable(format!("function {}: an instruction that is patched at load was altered", after.name));
-        }
-        patched.insert((id, old.id));
-        let offset = piece.new.start + after.slot_offsets()[new] as u64 * SLOT_BYTES;
-        Ok(Some(record.with_offset(offset as u32)))
+    /// The CO-RE relocations of a function's instructions.
+    fn core_relocations(&self, id: FuncId, piece: &Piece) -> impl Iterator<Item = Record> {
+        let function = self.program.function(id);
+        let offsets = function.slot_offsets();
+        function.nodes.iter().zip(offsets).flat_map(move |(node, slot)| {
+            let records = node.patch.iter().flat_map(|p| self.object.patches.records(*p));
+            records.map(move |r| r.with_offset((piece.new.start + slot as u64 * SLOT_BYTES) as u32))
+        })
     }
 }

@@ -12,7 +12,7 @@
 //! ```
 
 use super::copies::renamed;
-use super::numbers::immediate;
+use super::numbers::{self, immediate};
 use crate::context::Context;
 use crate::proposal::{Changes, Proposal};
 use karakoram_bpf::insn::*;
@@ -102,7 +102,7 @@ impl<'c, 'a> Join<'c, 'a> {
         }
         if context.writes[from].contains(self.source) {
             match *insn {
-                Insn::Mov { width, src: Operand::Imm(v), .. } => edge.value = Some(extended(width, v)),
+                Insn::Mov { width, src: Operand::Imm(v), .. } => edge.value = Some(numbers::value(width, v)),
                 Insn::Mov { src: Operand::Reg(r), .. } if r == self.target => edge.is_same = true,
                 Insn::Mov { src: Operand::Reg(r), .. } => edge.value = Some(context.value(from, r)?),
                 _ => edge.is_same = self.can_target(from),
@@ -132,7 +132,7 @@ impl<'c, 'a> Join<'c, 'a> {
         };
         let taken = self.context.facts.flow.positions[&target] == self.at;
         let equal = if taken { cond == Condition::Eq } else { cond == Condition::Ne };
-        (equal && dst == self.target).then(|| extended(width, v))
+        (equal && dst == self.target).then(|| numbers::value(width, v))
     }
 
     /// What an edge has to do when the join adds `offset` to the target: nothing, or that with a constant.
@@ -264,12 +264,6 @@ impl<'c, 'a> Join<'c, 'a> {
 }
 
 /// The number that a constant operand stands for.
-fn extended(width: Width, v: i32) -> u64 {
-    match width {
-        Width::W32 => v as u32 as u64,
-        Width::W64 => v as i64 as u64,
-    }
-}
 
 fn same(width: Width, a: u64, b: u64) -> bool {
     match width {

@@ -233,7 +233,7 @@ fn name(function: &Function, window: &Window, insns: &[Insn], fresh: u32) -> Vec
             }
             None => InsnId(fresh + i as u32),
         };
-        nodes.push(Node { id, insn: *insn, patched_at_load: false });
+        nodes.push(Node { id, insn: *insn, patch: None });
     }
     nodes.extend(window.behind.iter().map(node));
     nodes

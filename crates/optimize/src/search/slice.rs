@@ -44,7 +44,7 @@ fn stretches(code: &Function, facts: &Facts, within: Option<&Range<usize>>) -> V
         for p in block.clone() {
             let node = &code.nodes[p];
             let inside = within.is_none_or(|w| w.contains(&p));
-            if node.patched_at_load || !is_plain(&node.insn) || !inside {
+            if node.patch.is_some() || !is_plain(&node.insn) || !inside {
                 found.push(start..p);
                 start = p + 1;
             }

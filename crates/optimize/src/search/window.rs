@@ -56,7 +56,7 @@ impl Window {
             return None;
         }
         let nodes = &code.nodes[range.clone()];
-        let fits = |n: &Node| !n.patched_at_load && (is_plain(&n.insn) || is_jump(&n.insn));
+        let fits = |n: &Node| n.patch.is_none() && (is_plain(&n.insn) || is_jump(&n.insn));
         if !nodes.iter().all(fits) || !facts.before[range.clone()].iter().all(Option::is_some) {
             return None;
         }

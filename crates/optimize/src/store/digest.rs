@@ -62,7 +62,7 @@ impl Hashing<'_> {
         for p in window.range.clone() {
             let node = &function.nodes[p];
             node.insn.map(|_| InsnId(0), |f| f).hash(self.h);
-            node.patched_at_load.hash(self.h);
+            node.patch.hash(self.h);
             facts.before[p].is_some().hash(self.h);
             facts.before[p].iter().for_each(|s| self.state(s));
         }

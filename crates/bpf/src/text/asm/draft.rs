@@ -7,7 +7,7 @@ use crate::encode::{self, Slot};
 use crate::hook::{Hook, ProgramType};
 use crate::insn::*;
 use crate::map::MapDef;
-use crate::program::Entry;
+use crate::program::{Entry, Patch};
 use crate::text::{MAX_MAPS, MAX_SLOTS, MAX_SOURCE, TextError};
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(super) struct Item<'a> {
     pub line: usize,
     pub number: Option<u64>,
     pub insn: Written<'a>,
-    pub patched: bool,
+    pub patch: Option<Patch>,
 }
 
 /// A function as far as its header says; its code begins at item `first`.
@@ -153,8 +153,8 @@ impl<'a> Draft<'a> {
                 return Ok(());
             }
         }
-        let (insn, patched) = self.instruction(&row, text, line)?;
-        self.items.push(Item { line, number: row.number, insn, patched });
+        let (insn, patch) = self.instruction(&row, text, line)?;
+        self.items.push(Item { line, number: row.number, insn, patch });
         Ok(())
     }
 
@@ -179,7 +179,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    fn instruction(&self, row: &Row<'a>, text: &'a str, line: usize) -> Result<(Written<'a>, bool)> {
+    fn instruction(&self, row: &Row<'a>, text: &'a str, line: usize) -> Result<(Written<'a>, Option<Patch>)> {
         let maps = |name: &str| map_index(&self.maps, name);
         let dialect = Dialect { wide: row.opcode == Some(0x18), log: self.log };
         if dialect.wide {
@@ -199,9 +199,9 @@ impl<'a> Draft<'a> {
         let from_bytes = decoded.map(Target::Distance, Func::Distance);
         // LLVM prints `<unknown>` for what its default target lacks.
         if text.starts_with("<unknown>") {
-            return Ok((from_bytes, false));
+            return Ok((from_bytes, None));
         }
-        let (insn, patched) = written?;
+        let (insn, patch) = written?;
         let same_target = match (insn.target(), decoded.target()) {
             (Some(Target::Distance(a)), Some(b)) => a == b,
             _ => true,
@@ -209,12 +209,12 @@ impl<'a> Draft<'a> {
         let same = same_target && insn.map(|_| (), |_| ()) == decoded.map(|_| (), |_| ());
         // LLVM prints all calls and all 64-bit constants alike; the bytes say which kind they are.
         match (insn, decoded) {
-            _ if same => Ok((insn, patched)),
+            _ if same => Ok((insn, patch)),
             (Insn::Call(Callee::Helper(n)), Insn::Call(Callee::Local(m) | Callee::Kfunc { id: m, .. })) if n == m => {
-                Ok((from_bytes, patched))
+                Ok((from_bytes, patch))
             }
             (Insn::LoadImm { dst: a, value: Imm64::Value(_) }, Insn::LoadImm { dst: b, .. }) if a == b => {
-                Ok((from_bytes, patched))
+                Ok((from_bytes, patch))
             }
             _ => Err(TextError::at(line, text, "the bytes say something else; remove them to change the instruction")),
         }
@@ -227,7 +227,7 @@ impl<'a> Draft<'a> {
         line: usize,
         maps: &grammar::MapNames,
         dialect: Dialect,
-    ) -> Result<(Written<'a>, bool)> {
+    ) -> Result<(Written<'a>, Option<Patch>)> {
         let code = text.split(';').next().unwrap_or("").trim_end();
         let why = "the kernel printed an address; write what it stands for, for example `map[name] ll`";
         if text.contains("=map_ptr") || text.contains("=map_value") {

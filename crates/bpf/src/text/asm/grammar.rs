@@ -5,6 +5,7 @@ use super::lex::Kind;
 use crate::encode::{EncodeError, encode};
 use crate::helper;
 use crate::insn::*;
+use crate::program::Patch;
 use crate::text::TextError;
 
 /// Where a jump goes, as written.
@@ -46,23 +47,20 @@ pub(super) struct Dialect {
     pub log: bool,
 }
 
-/// The instruction of a line, and whether it is marked `@patched`.
+/// The instruction of a line, and what it is marked `@patched` with.
 pub(super) fn instruction<'a>(
     text: &'a str,
     line: usize,
     maps: &MapNames,
     dialect: Dialect,
-) -> Result<(Written<'a>, bool)> {
+) -> Result<(Written<'a>, Option<Patch>)> {
     let mut grammar = Grammar { c: Cursor::new(text, line)?, maps, dialect };
     let insn = grammar.instruction()?;
     grammar.symbol_remark();
-    let patched = grammar.c.take("@");
-    if patched && !grammar.c.take_word("patched") {
-        return Err(grammar.c.error("expected `patched`"));
-    }
+    let patch = grammar.patch()?;
     grammar.c.end()?;
     match encode(&insn.map(|_| 0, |_| 0)) {
-        Ok(_) | Err(EncodeError::Unresolved) => Ok((insn, patched)),
+        Ok(_) | Err(EncodeError::Unresolved) => Ok((insn, patch)),
         Err(why) => Err(TextError::at(line, text.trim(), format!("there is no such instruction: {why}"))),
     }
 }
@@ -207,6 +205,17 @@ impl<'a> Grammar<'a, '_> {
         };
         self.c.expect("]")?;
         Ok(func)
+    }
+
+    /// `@patched 3`
+    fn patch(&mut self) -> Result<Option<Patch>> {
+        if !self.c.take("@") {
+            return Ok(None);
+        }
+        if !self.c.take_word("patched") {
+            return Err(self.c.error("expected `patched`"));
+        }
+        Ok(Some(Patch(self.c.unsigned()?)))
     }
 
     /// Passes `key:`.

@@ -134,7 +134,7 @@ impl<'a> Layout<'a> {
             other => TextError::at(items.first().map_or(0, |i| i.line), "", other.to_string()),
         })?;
         for (node, item) in function.nodes.iter_mut().zip(items) {
-            node.patched_at_load = item.patched;
+            node.patch = item.patch;
         }
         Ok(function)
     }

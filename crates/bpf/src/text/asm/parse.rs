@@ -26,7 +26,7 @@ pub(super) fn fragment(source: &str) -> Result<Vec<RawInsn>> {
     if let Some(header) = draft.headers.first() {
         return Err(TextError::at(header.line, &header.name, "a fragment has no functions"));
     }
-    if let Some(item) = draft.items.iter().find(|i| i.patched) {
+    if let Some(item) = draft.items.iter().find(|i| i.patch.is_some()) {
         return Err(TextError::at(item.line, "@patched", "a fragment cannot say this"));
     }
     let offsets = offsets(&draft.items);
@@ -60,8 +60,8 @@ pub(super) fn fragment(source: &str) -> Result<Vec<RawInsn>> {
 /// Reads one instruction whose targets are identities, inside a program that has its functions and maps.
 pub(super) fn identified(text: &str, program: &Program) -> Result<Insn> {
     let maps = |name: &str| map_index(&program.maps, name);
-    let (insn, patched) = grammar::instruction(text, 1, &maps, Dialect::default())?;
-    if patched {
+    let (insn, patch) = grammar::instruction(text, 1, &maps, Dialect::default())?;
+    if patch.is_some() {
         return Err(TextError::at(1, "@patched", "not expected here"));
     }
     let function = |name: &str| {

@@ -4,7 +4,7 @@ use super::directive::{hook_name, print_map, quoted};
 use super::lex;
 use crate::helper;
 use crate::insn::*;
-use crate::program::{Entry, Function, Program};
+use crate::program::{Entry, Function, Patch, Program};
 use std::collections::{BTreeMap, HashMap};
 
 /// How jump targets are written.
@@ -99,8 +99,8 @@ fn function_lines(
             let func = |f: &FuncId| functions.get(f.0 as usize).cloned().flatten().unwrap_or_else(|| indexed(*f));
             let map = |m| map_name(maps, m);
             let mut text = insn(&node.insn, &Names { target: &target, func: &func, map: &map });
-            if node.patched_at_load {
-                text += " @patched";
+            if let Some(Patch(n)) = node.patch {
+                text += &format!(" @patched {n}");
             }
             Line { label: labels.get(&i).cloned(), text }
         })
