@@ -2,7 +2,7 @@
 
 mod support;
 
-use karakoram_bpf::insn::{Callee, FuncId, Imm64, Insn, InsnId, MapRef, Operand, Reg, Width};
+use karakoram_bpf::insn::{AluOp, Callee, FuncId, Imm64, Insn, InsnId, MapRef, Operand, Reg, Width};
 use karakoram_bpf::program::{Function, Node, Program};
 use karakoram_elf::btf::ext::{BtfExt, Table};
 use karakoram_elf::container::Container;
@@ -90,7 +90,7 @@ fn deleted_code_takes_its_records_along() {
     let mut program = object.program().clone();
     // Nothing but `r0 = 0; exit` remains of one function; the others move up.
     let fields = function(&mut program, "fields");
-    let patched = fields.nodes.iter().filter(|n| n.patched_at_load).count();
+    let patched = fields.nodes.iter().filter(|n| n.patch.is_some()).count();
     assert!(patched > 0);
     let last = fields.nodes.len() - 1;
     fields.nodes.drain(..last - 1);
@@ -155,11 +155,11 @@ fn moved_code_keeps_its_lines() {
 }
 
 #[test]
-fn instructions_patched_at_load_may_move_but_not_change() {
+fn instructions_patched_at_load_may_move_and_be_copied_but_not_change() {
     let object = everything();
     let mut program = object.program().clone();
     let fields = function(&mut program, "fields");
-    let at = fields.nodes.iter().position(|n| n.patched_at_load).unwrap();
+    let at = fields.nodes.iter().position(|n| n.patch.is_some()).unwrap();
     let slots: usize = fields.nodes[..at].iter().map(|n| n.insn.slots()).sum();
     let nop = new(fields, Insn::Mov { width: Width::W64, dst: Reg::R1, src: Operand::Reg(Reg::R1) });
     fields.nodes.insert(0, nop);
@@ -175,7 +175,24 @@ fn instructions_patched_at_load_may_move_but_not_change() {
     let fields = function(&mut copied, "fields");
     let copy = Node { id: fields.fresh_id(), ..fields.nodes[at].clone() };
     fields.nodes.insert(at, copy);
-    assert!(matches!(object.rewrite(&copied), Err(ElfError::Unwritable(_))));
+    let (again, bytes) = rewritten(&object, &copied);
+    assert_eq!(records(&bytes, &again, Table::Relocations, "fields")[..2], [slots as u64, slots as u64 + 1]);
+}
+
+#[test]
+fn what_is_patched_may_be_added_where_it_was_moved() {
+    let object = Object::parse(support::compile("core.c", &["-g", "-mcpu=v3"])).expect("an object");
+    let mut program = object.program().clone();
+    let node = program.functions.iter_mut().flat_map(|f| &mut f.nodes).find(|n| n.patched_constant().is_some());
+    let node = node.expect("a constant that is patched");
+    let (_, constant) = node.patched_constant().unwrap();
+    let src = Operand::Imm(constant);
+    node.insn = Insn::Alu { width: Width::W64, op: AluOp::Add, dst: Reg::R1, src };
+    rewritten(&object, &program);
+    let mut shifting = program.clone();
+    let node = shifting.functions.iter_mut().flat_map(|f| &mut f.nodes).find(|n| n.patched_constant().is_some());
+    node.unwrap().insn = Insn::Alu { width: Width::W64, op: AluOp::Lsh, dst: Reg::R1, src };
+    assert!(matches!(object.rewrite(&shifting), Err(ElfError::Unwritable(_))), "not every constant can be shifted by");
 }
 
 #[test]

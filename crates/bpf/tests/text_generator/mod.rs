@@ -5,7 +5,7 @@ use karakoram_bpf::encode::{self, Slot};
 use karakoram_bpf::hook::{Hook, ProgramType};
 use karakoram_bpf::insn::*;
 use karakoram_bpf::map::{MapDef, MapType};
-use karakoram_bpf::program::{Entry, Function, Program};
+use karakoram_bpf::program::{Entry, Function, Patch, Program};
 
 /// SplitMix64.
 pub struct Random(u64);
@@ -89,7 +89,7 @@ impl Random {
                 let code = self.code(count, maps.len());
                 let mut function = Function::from_raw(&name, section, entry, &code, 0).expect("targets are inside");
                 let marked = self.below(function.nodes.len());
-                function.nodes[marked].patched_at_load = self.below(3) == 0;
+                function.nodes[marked].patch = (self.below(3) == 0).then(|| Patch(self.below(5) as u32));
                 function
             })
             .collect();

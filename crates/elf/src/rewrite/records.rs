@@ -9,7 +9,7 @@ use crate::error::{ElfError, unwritable};
 use crate::object::Object;
 use crate::relocation::{self, Relocation};
 use karakoram_bpf::insn::FuncId;
-use karakoram_bpf::program::Program;
+use karakoram_bpf::program::{Node, Patch, Program};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn write(
@@ -19,7 +19,7 @@ pub(super) fn write(
     container: &mut Container,
 ) -> Result<(), ElfError> {
     let (Some(btf), Some(ext), Some(section)) = (&object.btf, &object.ext, object.container.find(".BTF.ext")) else {
-        return check_patched(program, &BTreeSet::new());
+        return check_patched(object, program, &BTreeSet::new());
     };
     let mut edited = ext.clone();
     let mut patched = BTreeSet::new();
@@ -30,7 +30,7 @@ pub(super) fn write(
             mover.block(records.table, block, &mut patched)?;
         }
     }
-    check_patched(program, &patched)?;
+    check_patched(object, program, &patched)?;
     container.sections[section].set_data(edited.to_bytes());
     if let Some(table) = object.relocations.get(&section) {
         let entries = moved_relocations(&table.entries, &edited);
@@ -49,11 +49,22 @@ fn code_section(object: &Object, name: &str) -> Result<Option<usize>, ElfError> 
     }
 }
 
-/// Functions with instructions that the loader patches must have records that say so.
-fn check_patched(program: &Program, recorded: &BTreeSet<FuncId>) -> Result<(), ElfError> {
+/// Instructions that the loader patches must be those of the input, but for what it does not look at, and
+/// their functions must have got records.
+fn check_patched(object: &Object, program: &Program, recorded: &BTreeSet<FuncId>) -> Result<(), ElfError> {
+    let mut known: BTreeMap<Patch, Vec<&Node>> = BTreeMap::new();
+    for node in object.program.functions.iter().flat_map(|f| &f.nodes) {
+        node.patch.iter().for_each(|p| known.entry(*p).or_default().push(node));
+    }
     for (i, function) in program.functions.iter().enumerate() {
-        if !recorded.contains(&FuncId(i as u32)) && function.nodes.iter().any(|n| n.patch.is_some()) {
-            return unwritable(format!("function {}: no place for what is patched at load", function.name));
+        for (node, patch) in function.nodes.iter().filter_map(|n| Some((n, n.patch?))) {
+            let is_known = known.get(&patch).is_some_and(|k| k.iter().any(|k| k.is_patched_like(node)));
+            if !is_known || !recorded.contains(&FuncId(i as u32)) {
+                return unwritable(format!(
+                    "function {}: an instruction that is patched at load was altered",
+                    function.name
+                ));
+            }
         }
     }
     Ok(())

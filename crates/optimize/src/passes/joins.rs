@@ -263,8 +263,6 @@ impl<'c, 'a> Join<'c, 'a> {
     }
 }
 
-/// The number that a constant operand stands for.
-
 fn same(width: Width, a: u64, b: u64) -> bool {
     match width {
         Width::W32 => a as u32 == b as u32,
