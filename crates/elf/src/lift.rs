@@ -88,7 +88,8 @@ pub(crate) fn lift(input: &Input) -> Lifted {
     let mut sections: BTreeMap<usize, SectionCode> = BTreeMap::new();
     let mut patches = Patches::default();
     for stretch in &mut stretches {
-        let code = sections.entry(stretch.section).or_insert_with(|| SectionCode::new(input, stretch.section, &mut patches));
+        let code =
+            sections.entry(stretch.section).or_insert_with(|| SectionCode::new(input, stretch.section, &mut patches));
         let function = match &stretch.content {
             Ok(name) => lift_function(input, code, &starts, name, stretch),
             Err(why) => Err(why.clone()),
@@ -340,7 +341,8 @@ fn number(input: &Input, stretches: Vec<Stretch>, lifted: Vec<Result<Draft, Stri
         numbers.insert(FuncId(i as u32), FuncId(numbers.len() as u32));
     }
     let referred: BTreeSet<FuncId> = lifted.iter().flatten().flat_map(|d| referred(&d.function)).collect();
-    let mut out = Lifted { program: Program::default(), origins: Vec::new(), opaque: Vec::new(), patches: Patches::default() };
+    let mut out =
+        Lifted { program: Program::default(), origins: Vec::new(), opaque: Vec::new(), patches: Patches::default() };
     for (i, (stretch, draft)) in stretches.into_iter().zip(lifted).enumerate() {
         let Stretch { section, range, content, symbol } = stretch;
         let draft = match draft {

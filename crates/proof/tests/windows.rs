@@ -96,8 +96,7 @@ fn run(case: &Case) -> Result<(), String> {
         Some(i) => ids[i],
         None => rename(id),
     };
-    let node =
-        |(node, id): (&Node, &InsnId)| Node { id: *id, insn: node.insn.map(target, |f| f), patch: node.patch };
+    let node = |(node, id): (&Node, &InsnId)| Node { id: *id, insn: node.insn.map(target, |f| f), patch: node.patch };
     let nodes: Vec<Node> = middle.iter().zip(&ids).map(node).collect();
     let rewrite = Rewrite::of_range(function, before..before + length, nodes, "test");
     let prover = Prover::new(&program, ProverOptions::default());

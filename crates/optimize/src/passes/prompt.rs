@@ -1,5 +1,5 @@
-//! Constants that the loader puts in and that wait in a register for the one operation that they are for:
-//! the loader can put them into the operation.
+//! Constants that the loader puts in and that wait in a register for the operations that they are for:
+//! the loader can put them into these.
 //!
 //! ```text
 //! r1 = 784 @patched 0
@@ -12,25 +12,30 @@ use crate::proposal::{Changes, Proposal};
 use karakoram_bpf::insn::*;
 use karakoram_bpf::program::Node;
 
+/// Most operations for one constant.
+const MAX_USES: usize = 16;
+
 pub(super) fn propose(context: &Context, out: &mut Vec<Proposal>) {
     out.extend((0..context.len()).filter(|p| context.facts.is_reachable(*p)).filter_map(|p| at_once(context, p)));
 }
 
-/// The operation at `p` with the constant in place of the register.
+/// What is made at `p`, in all operations that it is for.
 fn at_once(context: &Context, p: usize) -> Option<Proposal> {
-    let Insn::Alu { width, op, dst, src: Operand::Reg(src) } = *context.insn(p) else { return None };
-    let web = context.webs().used(p, src)?;
-    let ([made], [_]) = (&web.definitions[..], &web.uses[..]) else { return None };
-    let made_by = &context.function.nodes[*made];
-    let (_, constant) = made_by.patched_constant()?;
-    if !matches!(made_by.insn, Insn::Mov { width: Width::W64, .. }) || context.is_patched(p) {
+    let made = &context.function.nodes[p];
+    let Insn::Mov { width: Width::W64, dst: reg, .. } = made.insn else { return None };
+    let (_, constant) = made.patched_constant()?;
+    let web = context.webs().defined(p, reg)?;
+    if web.definitions != [p] || web.fixed || web.uses.len() > MAX_USES {
         return None;
     }
-    let insn = Insn::Alu { width, op, dst, src: Operand::Imm(constant) };
-    let operation = Node { patch: made_by.patch, ..context.node(insn) };
-    operation.patched_constant()?;
     let mut changes = Changes::default();
-    changes.delete(*made);
-    changes.replace(p, vec![operation]);
+    changes.delete(p);
+    for &q in &web.uses {
+        let Insn::Alu { width, op, dst, src: Operand::Reg(src) } = *context.insn(q) else { return None };
+        let insn = Insn::Alu { width, op, dst, src: Operand::Imm(constant) };
+        let operation = Node { patch: made.patch, ..context.node(insn) };
+        operation.patched_constant().filter(|_| src == reg && dst != reg)?;
+        changes.replace(q, vec![operation]);
+    }
     Some(changes.proposal("prompt"))
 }
