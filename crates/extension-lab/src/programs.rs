@@ -40,7 +40,7 @@ pub struct Compiled {
 /// Programs in the kernel.
 pub enum InKernel {
     /// Of an extension, with its memory.
-    Extension(Installed),
+    Extension(Box<Installed>),
     /// Of another object.
     Object(Loaded),
 }
@@ -79,9 +79,9 @@ impl Compiled {
     /// Loads these programs.
     pub fn load(&self, names: &[&str]) -> Result<InKernel, LabError> {
         match self.language {
-            Language::Rust => {
-                Installed::load(&self.path, names).map(InKernel::Extension).map_err(|e| failed(&self.path, &e))
-            }
+            Language::Rust => Installed::load(&self.path, names)
+                .map(|i| InKernel::Extension(Box::new(i)))
+                .map_err(|e| failed(&self.path, &e)),
             Language::C => object::load(&self.path, names).map(InKernel::Object),
         }
     }

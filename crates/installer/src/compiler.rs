@@ -29,7 +29,8 @@ for argument do
     set -- "$@" "$argument"
 done
 if [ -n "$CARGO_MANIFEST_DIR" ]; then
-    set -- "$@" "--remap-path-prefix=$CARGO_MANIFEST_DIR=$CARGO_PKG_NAME-$CARGO_PKG_VERSION"
+    # Of several that fit, the last one counts.
+    set -- "$@" "--remap-path-prefix=$PWD=" "--remap-path-prefix=$CARGO_MANIFEST_DIR=$CARGO_PKG_NAME-$CARGO_PKG_VERSION"
 fi
 exec "$rustc" "$@"
 "#;

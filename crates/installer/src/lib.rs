@@ -7,6 +7,7 @@ pub mod error;
 mod frames;
 pub mod installed;
 mod memory;
+mod pages;
 pub mod vendor;
 
 pub use build::{BuildOptions, Built, build};

@@ -1,6 +1,7 @@
 //! An extension's memory: its arena, as this process has it mapped.
 
 use crate::error::InstallError;
+use crate::pages::Allocator;
 use karakoram_kernel::map::Map;
 use karakoram_kernel::sys::{Mapping, os};
 use karakoram_translator::layout::{
@@ -16,6 +17,8 @@ const MEMORY_LOW: u32 = 1 << 16;
 /// The memory, and what is where in it.
 pub(crate) struct Memory {
     memory: Mapping,
+    allocator: Option<Allocator>,
+    start: u64,
     pub manifest: Manifest,
     pub cpus: usize,
 }
@@ -25,7 +28,8 @@ impl Memory {
     pub fn map(arena: &Map, manifest: Manifest) -> Result<Memory, InstallError> {
         let memory = Mapping::arena(arena.fd(), arena.extra(), ARENA_BYTES)
             .map_err(|e| machine("map the memory of the extension", e))?;
-        Ok(Memory { memory, manifest, cpus: os::possible_cpus().unwrap_or(1) })
+        let allocator = Allocator::new(arena);
+        Ok(Memory { memory, allocator, start: arena.extra(), manifest, cpus: os::possible_cpus().unwrap_or(1) })
     }
 
     /// Puts everything in place: static data, and what these programs need on every CPU.
@@ -66,10 +70,13 @@ impl Memory {
         Ok(())
     }
 
+    /// Has the kernel put memory there, at once or, where it does not, page by page.
     fn populate(&self, from: u32, to: u32) -> Result<(), InstallError> {
         let length = to.saturating_sub(from) as usize;
+        let allocated = |a: &Allocator| a.allocate(self.start + u64::from(from), length);
         match length {
             0 => Ok(()),
+            _ if self.allocator.as_ref().is_some_and(allocated) => Ok(()),
             _ => self.memory.populate(from as usize, length).map_err(|e| machine("get memory for the extension", e)),
         }
     }

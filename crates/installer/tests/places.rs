@@ -13,17 +13,23 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The object of programs with functions of several crates, built in a new folder of that name.
-fn built_at(place: &str) -> Vec<u8> {
+/// The object of programs with functions of several crates, built in a new folder of that name, where all
+/// crates are of one workspace or the programs are alone.
+fn built_at(place: &str, is_workspace: bool) -> Vec<u8> {
     let folder: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).join("places").join(place);
     let _ = std::fs::remove_dir_all(&folder);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     for name in ["crates/extension", "crates/extension-macros", "programs/bmc"] {
         copy(&root.join(name), &folder.join(name));
     }
-    let manifest = folder.join("programs/bmc/Cargo.toml");
-    let text = std::fs::read_to_string(&manifest).expect("manifest");
-    std::fs::write(&manifest, text + "\n[workspace]\n").expect("manifest");
+    let all = "[workspace]\nresolver = \"3\"\nmembers = [\"crates/*\", \"programs/*\"]\n";
+    if is_workspace {
+        std::fs::write(folder.join("Cargo.toml"), all).expect("manifest");
+    } else {
+        let manifest = folder.join("programs/bmc/Cargo.toml");
+        let text = std::fs::read_to_string(&manifest).expect("manifest");
+        std::fs::write(&manifest, text + "\n[workspace]\n").expect("manifest");
+    }
     let options = BuildOptions {
         folder: folder.join("programs/bmc"),
         target_dir: folder.join("target"),
@@ -36,6 +42,8 @@ fn built_at(place: &str) -> Vec<u8> {
 
 #[test]
 fn where_sources_lie_makes_no_difference() {
-    let (one, other) = (built_at("one"), built_at("another/which/is/deeper"));
-    assert!(one == other, "{} and {} bytes, or others", one.len(), other.len());
+    for (is_workspace, places) in [(false, ["one", "another/which/is/deeper"]), (true, ["all", "also/all"])] {
+        let [one, other] = places.map(|place| built_at(place, is_workspace));
+        assert!(one == other, "{places:?}: {} and {} bytes, or others", one.len(), other.len());
+    }
 }

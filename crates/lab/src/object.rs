@@ -119,8 +119,8 @@ fn unusable(path: &Path, why: &dyn std::fmt::Display) -> LabError {
     LabError::Machine(format!("{}: {why}", path.display()), "`kara doctor` says what this kernel permits".into())
 }
 
-/// Types of the running kernel; read once, they are megabytes.
-fn kernel_types() -> Option<&'static Btf> {
+/// Types of the running kernel, where they can be had; read once, they are megabytes.
+pub fn kernel_types() -> Option<&'static Btf> {
     static TYPES: OnceLock<Option<Btf>> = OnceLock::new();
     TYPES.get_or_init(|| Btf::parse(&running::btf().ok()?).ok()).as_ref()
 }

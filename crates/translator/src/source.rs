@@ -24,9 +24,11 @@ pub(crate) fn locate(module: &Module, sites: &mut [Site]) {
     }
 }
 
-/// Whether a file is neither the standard library's nor the extension crate's.
+/// Whether a file is neither the standard library's nor the extension crate's, which is named by its place in a
+/// workspace or by package and version.
 fn is_users(file: &str) -> bool {
-    !file.starts_with("/rustc/") && !file.contains("/extension/src/")
+    let is_extension_crate = file.contains("/extension/src/") || file.contains("karakoram-extension-");
+    !file.starts_with("/rustc/") && !is_extension_crate
 }
 
 /// The place in the innermost function whose file is wanted.
