@@ -18,6 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("extension-macros", &[]),
     ("extension", &["extension-macros"]),
     ("installer", &["bpf", "elf", "kernel", "lab", "translator"]),
+    ("native", &["bpf", "kernel", "lab", "installer", "translator"]),
     ("extension-lab", &["kernel", "lab", "installer", "translator"]),
     (
         "cli",
@@ -33,6 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "simulator",
             "translator",
             "installer",
+            "native",
             "extension-lab",
         ],
     ),

@@ -38,7 +38,7 @@ fn program(
         return error("a program cannot have the name of its hook");
     }
     let entry = format!(
-        "#[cfg(target_arch = \"wasm32\")] const _: () = {{
+        "#[cfg(any(target_arch = \"wasm32\", target_os = \"none\"))] const _: () = {{
             #[unsafe(export_name = \"kara:{hook}:{verdict}:{name}\")]
             extern \"C\" fn entry() -> i32 {{ ::karakoram_extension::hook::{runner}({name}) }}
         }};"

@@ -8,13 +8,13 @@ use core::ops::{Deref, DerefMut};
 /// Of an array on the stack every byte is written before it is used, which takes longer than many a
 /// program's own work.
 pub struct Buffer {
-    #[cfg(target_arch = "wasm32")]
+    #[cfg(any(target_arch = "wasm32", target_os = "none"))]
     bytes: &'static mut [u8],
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(not(any(target_arch = "wasm32", target_os = "none")))]
     bytes: Vec<u8>,
 }
 
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(not(any(target_arch = "wasm32", target_os = "none")))]
 impl Buffer {
     /// So many bytes.
     pub fn new(length: usize) -> Buffer {
@@ -22,7 +22,7 @@ impl Buffer {
     }
 }
 
-#[cfg(target_arch = "wasm32")]
+#[cfg(any(target_arch = "wasm32", target_os = "none"))]
 mod kernel {
     use super::Buffer;
     use crate::heap::HEAP;

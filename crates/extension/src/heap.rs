@@ -3,9 +3,12 @@
 
 use core::alloc::{GlobalAlloc, Layout};
 
-/// Offsets in the control page and the region, as the translator has them.
+/// Offsets from the control page, as the translator has them, or the glue of a kernel module.
 const NEXT: usize = 0x18;
+#[cfg(target_arch = "wasm32")]
 const END: usize = 1 << 20;
+#[cfg(not(target_arch = "wasm32"))]
+const END: usize = (4 << 10) + (512 << 10);
 
 pub(crate) struct RunHeap;
 

@@ -1,5 +1,11 @@
-//! The host functions: in the kernel what the translator provides, elsewhere a stand-in with one
-//! packet for each thread.
+//! The host functions: in BPF what the translator provides, in a kernel module what its glue does,
+//! elsewhere a stand-in with one packet for each thread.
+
+#[cfg(target_os = "none")]
+mod module;
+
+#[cfg(target_os = "none")]
+pub(crate) use module::*;
 
 #[cfg(target_arch = "wasm32")]
 mod imports {
@@ -31,7 +37,7 @@ mod imports {
 #[cfg(target_arch = "wasm32")]
 pub(crate) use imports::*;
 
-#[cfg(target_arch = "wasm32")]
+#[cfg(any(target_arch = "wasm32", target_os = "none"))]
 #[panic_handler]
 fn end_with_panic(info: &core::panic::PanicInfo) -> ! {
     let (file, line) = info.location().map_or(("", 0), |l| (l.file(), l.line()));
@@ -39,10 +45,10 @@ fn end_with_panic(info: &core::panic::PanicInfo) -> ! {
     unsafe { panic(file.as_ptr(), file.len(), line) }
 }
 
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(not(any(target_arch = "wasm32", target_os = "none")))]
 pub(crate) use native::*;
 
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(not(any(target_arch = "wasm32", target_os = "none")))]
 pub(crate) mod native {
     use std::cell::{Cell, RefCell};
 

@@ -29,21 +29,21 @@
 //! atomics. The heap (`alloc`) works and is empty again at the start of each run, which is why a
 //! [`Mutex`] only takes values without pointers ([`Shared`]).
 
-#![cfg_attr(target_arch = "wasm32", no_std)]
+#![cfg_attr(any(target_arch = "wasm32", target_os = "none"), no_std)]
 #![warn(missing_docs)]
 
 extern crate self as karakoram_extension;
 
 mod buffer;
 pub mod header;
-#[cfg(target_arch = "wasm32")]
+#[cfg(any(target_arch = "wasm32", target_os = "none"))]
 mod heap;
 pub mod hook;
 mod host;
 mod packet;
 mod plain;
 mod shared;
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(not(any(target_arch = "wasm32", target_os = "none")))]
 pub mod testing;
 
 pub use buffer::Buffer;

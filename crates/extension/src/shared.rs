@@ -151,11 +151,11 @@ impl<T> Drop for MutexGuard<'_, T> {
 }
 
 /// The locks that a run holds, so that the runtime can give them back when it ends early.
-#[cfg(target_arch = "wasm32")]
+#[cfg(any(target_arch = "wasm32", target_os = "none"))]
 mod registry {
     use core::sync::atomic::AtomicU32;
 
-    /// Offsets in the control page, as the translator has them.
+    /// Offsets in the control page, as the translator has them, and the glue of a kernel module.
     const HELD: usize = 0x20;
     const LOCKS: usize = 0x40;
     const MOST: usize = 8;
@@ -164,14 +164,14 @@ mod registry {
         (crate::host::control() + HELD) as *mut u64
     }
 
-    fn slot(place: usize) -> *mut u32 {
-        (crate::host::control() + LOCKS + 4 * place) as *mut u32
+    fn slot(place: usize) -> *mut usize {
+        (crate::host::control() + LOCKS + size_of::<usize>() * place) as *mut usize
     }
 
-    /// What a lock's word says when this run has it.
+    /// What a lock's word says when this run has it: a number that is not 0, and no other CPU's.
     #[inline]
     pub fn owner() -> u32 {
-        crate::host::control() as u32
+        (crate::host::control() >> 12) as u32 | 1 << 31
     }
 
     #[inline]
@@ -183,7 +183,7 @@ mod registry {
             if place >= MOST {
                 panic!("more locks at a time than there is room for");
             }
-            slot(place).write((&raw const *word) as u32);
+            slot(place).write((&raw const *word) as usize);
             count().write(place as u64 + 1);
             place
         }
@@ -204,7 +204,7 @@ mod registry {
     }
 }
 
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(not(any(target_arch = "wasm32", target_os = "none")))]
 mod registry {
     use std::sync::atomic::AtomicU32;
 
@@ -285,7 +285,7 @@ impl Default for Counter {
 macro_rules! counter {
     ($(#[$meta:meta])* $visibility:vis static $name:ident) => {
         $(#[$meta])*
-        #[cfg_attr(target_arch = "wasm32", unsafe(export_name = concat!("kara_static_counter_", stringify!($name))))]
+        #[cfg_attr(any(target_arch = "wasm32", target_os = "none"), unsafe(export_name = concat!("kara_static_counter_", stringify!($name))))]
         $visibility static $name: $crate::Counter = $crate::Counter::new();
     };
 }

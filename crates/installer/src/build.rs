@@ -53,7 +53,7 @@ pub struct Built {
 /// Builds.
 pub fn build(options: &BuildOptions) -> Result<Built, InstallError> {
     let toolchain = Toolchain::find()?;
-    let path = compile(options, "cdylib", "wasm")?;
+    let path = compile(&source(options), &WebAssembly("cdylib", "wasm").into())?;
     let wasm = std::fs::read(&path).map_err(|e| InstallError::file("read", &path, &e))?;
     translate_to_object(&toolchain, &wasm, options)
 }
@@ -70,7 +70,7 @@ pub struct Separate {
 /// Compiles, for [`Separate::build`].
 pub fn separate(options: &BuildOptions) -> Result<Separate, InstallError> {
     let toolchain = Toolchain::find()?;
-    let archive = compile(options, "staticlib", "a")?;
+    let archive = compile(&source(options), &WebAssembly("staticlib", "a").into())?;
     let bytes = std::fs::read(&archive).map_err(|e| InstallError::file("read", &archive, &e))?;
     Ok(Separate { toolchain, archive, symbols: symbols(&bytes), options: options.clone() })
 }
@@ -120,17 +120,57 @@ pub fn translate_to_object(toolchain: &Toolchain, wasm: &[u8], options: &BuildOp
     }
 }
 
+/// A crate to compile.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// Its folder.
+    pub folder: &'a Path,
+    /// Where cargo puts what it makes.
+    pub target_dir: &'a Path,
+    /// The extension crate, in place of the one that the manifest names.
+    pub extension: Option<&'a Path>,
+}
+
+/// What is made of a crate.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Target, as rustup names it.
+    pub target: &'static str,
+    /// Crate type, as rustc names it.
+    pub crate_type: &'static str,
+    /// How the name of the file ends.
+    pub extension: &'static str,
+    /// What rustc is told for this crate.
+    pub arguments: Vec<String>,
+    /// What rustc is told for every crate.
+    pub flags: Vec<String>,
+}
+
+fn source(options: &BuildOptions) -> Source<'_> {
+    Source { folder: &options.folder, target_dir: &options.target_dir, extension: options.extension.as_deref() }
+}
+
+/// A crate type and how its file's name ends.
+struct WebAssembly(&'static str, &'static str);
+
+impl From<WebAssembly> for Output {
+    fn from(WebAssembly(crate_type, extension): WebAssembly) -> Output {
+        let flags = vec![ATOMICS.to_string(), format!("-Clink-arg={STACK_ARGUMENT}")];
+        Output { target: TARGET, crate_type, extension, arguments: Vec::new(), flags }
+    }
+}
+
 /// Runs cargo; returns the file it makes.
-fn compile(options: &BuildOptions, crate_type: &str, extension: &str) -> Result<PathBuf, InstallError> {
-    let manifest = options.folder.join("Cargo.toml");
+pub fn compile(source: &Source, wanted: &Output) -> Result<PathBuf, InstallError> {
+    let manifest = source.folder.join("Cargo.toml");
     let mut command = Command::new("cargo");
-    command.args(["rustc", "--quiet", "--release", "--lib", "--target", TARGET]);
-    command.args(["--crate-type", crate_type, "--message-format", "json-render-diagnostics"]);
-    command.arg("--manifest-path").arg(&manifest).arg("--target-dir").arg(&options.target_dir);
+    command.args(["rustc", "--quiet", "--release", "--lib", "--target", wanted.target]);
+    command.args(["--crate-type", wanted.crate_type, "--message-format", "json-render-diagnostics"]);
+    command.arg("--manifest-path").arg(&manifest).arg("--target-dir").arg(source.target_dir);
     for setting in ["lto=\"fat\"", "panic=\"abort\"", "codegen-units=1", "opt-level=3", "debug=\"line-tables-only\""] {
         command.arg("--config").arg(format!("profile.release.{setting}"));
     }
-    if let Some(path) = &options.extension {
+    if let Some(path) = source.extension {
         let path = path.canonicalize().map_err(|e| InstallError::file("find", path, &e))?;
         for (name, folder) in [
             ("karakoram-extension", path.clone()),
@@ -139,28 +179,31 @@ fn compile(options: &BuildOptions, crate_type: &str, extension: &str) -> Result<
             command.arg("--config").arg(format!("patch.crates-io.{name}.path={:?}", folder.display().to_string()));
         }
     }
-    command.args(["--", "-Funsafe_code"]);
-    command.env("CARGO_ENCODED_RUSTFLAGS", [ATOMICS, &format!("-Clink-arg={STACK_ARGUMENT}")].join("\u{1f}"));
+command.args(["--", "-Funsafe_code"]).args(&wanted.arguments);
+    command.env("CARGO_ENCODED_RUSTFLAGS", wanted.flags.join("\u{1f}"));
     // Incremental compilation cuts crates into other pieces, which are then put together in another order.
-    command.env("CARGO_INCREMENTAL", "0").env("RUSTC_WRAPPER", compiler::write(&options.target_dir)?);
+    command.env("CARGO_INCREMENTAL", "0").env("RUSTC_WRAPPER", compiler::write(source.target_dir)?);
     command.stdin(Stdio::null());
     let output = command
         .output()
         .map_err(|e| InstallError::Machine(format!("could not run cargo: {e}"), "install Rust with rustup".into()))?;
     if !output.status.success() {
-        return Err(explain(&String::from_utf8_lossy(&output.stderr)));
+        return Err(explain(&String::from_utf8_lossy(&output.stderr), wanted.target));
     }
-    artifact(&String::from_utf8_lossy(&output.stdout), extension)
+    artifact(&String::from_utf8_lossy(&output.stdout), wanted.extension)
         .ok_or_else(|| InstallError::Source(format!("{} has no library", manifest.display())))
 }
 
 /// What cargo said, without what it always says.
-fn explain(said: &str) -> InstallError {
+fn explain(said: &str, target: &str) -> InstallError {
     if said.contains("can't find crate for `core`") || said.contains("target may not be installed") {
         return InstallError::Machine(
-            format!("the Rust toolchain has no libraries for {TARGET}"),
-            format!("rustup target add {TARGET}"),
+            format!("the Rust toolchain has no libraries for {target}"),
+            format!("rustup target add {target}"),
         );
+    }
+    if said.contains("can't find crate for `std`") {
+        return InstallError::Source("there is no `std` in the kernel: say #![cfg_attr(not(test), no_std)]".into());
     }
     let mut kept = String::new();
     let mut is_noise = false;

@@ -16,6 +16,7 @@ const FILES: &[(&str, &str)] = files![
     "extension/src/heap.rs",
     "extension/src/hook.rs",
     "extension/src/host.rs",
+    "extension/src/host/module.rs",
     "extension/src/packet.rs",
     "extension/src/plain.rs",
     "extension/src/shared.rs",
@@ -45,10 +46,17 @@ mod tests {
     #[test]
     fn no_source_is_missing() {
         for name in ["extension", "extension-macros"] {
-            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
-            for entry in std::fs::read_dir(folder).expect("sources").flatten() {
-                let path = format!("{name}/src/{}", entry.file_name().to_string_lossy());
-                assert!(FILES.iter().any(|(n, _)| *n == path), "{path} is not embedded");
+            let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
+            all_embedded(&sources, &format!("{name}/src"));
+        }
+    }
+
+    fn all_embedded(folder: &Path, shown: &str) {
+        for entry in std::fs::read_dir(folder).expect("sources").flatten() {
+            let path = format!("{shown}/{}", entry.file_name().to_string_lossy());
+            match entry.path().is_dir() {
+                true => all_embedded(&entry.path(), &path),
+                false => assert!(FILES.iter().any(|(n, _)| *n == path), "{path} is not embedded"),
             }
         }
     }

@@ -18,6 +18,7 @@ impl Errno {
     pub const EACCES: Errno = Errno(libc::EACCES);
     pub const EFAULT: Errno = Errno(libc::EFAULT);
     pub const EEXIST: Errno = Errno(libc::EEXIST);
+    pub const ENOEXEC: Errno = Errno(libc::ENOEXEC);
     pub const EINVAL: Errno = Errno(libc::EINVAL);
     pub const ENOSPC: Errno = Errno(libc::ENOSPC);
     pub const ERANGE: Errno = Errno(libc::ERANGE);
@@ -41,6 +42,7 @@ const NAMES: &[(i32, &str)] = &[
     (libc::EFAULT, "EFAULT"),
     (libc::EBUSY, "EBUSY"),
     (libc::EEXIST, "EEXIST"),
+    (libc::ENOEXEC, "ENOEXEC"),
     (libc::ENODEV, "ENODEV"),
     (libc::EINVAL, "EINVAL"),
     (libc::EMFILE, "EMFILE"),

@@ -17,6 +17,7 @@ pub mod live;
 pub mod load;
 pub mod log;
 pub mod map;
+pub mod module;
 pub mod probe;
 pub mod run;
 pub mod running;

@@ -13,6 +13,7 @@ pub mod attach;
 mod attr;
 pub mod device;
 mod info;
+pub mod kernel_module;
 mod map;
 mod mapping;
 pub mod os;
@@ -53,7 +54,9 @@ enum Command {
     ObjectInfo = 15,
     RawTracepointOpen = 17,
     BtfLoad = 18,
+    BtfById = 19,
     MapFreeze = 22,
+    BtfNextId = 23,
     MapLookupBatch = 24,
     MapUpdateBatch = 26,
     MapDeleteBatch = 27,

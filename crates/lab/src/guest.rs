@@ -6,9 +6,11 @@
 //! instruction (`-icount shift=0`), so that times inside are instruction counts, the same in every
 //! run. Without it they mean nothing.
 
+mod headers;
 mod initramfs;
 mod kernels;
 
+pub use headers::Headers;
 pub use initramfs::Initramfs;
 pub use kernels::{Kernel, Kernels, default_cache};
 

@@ -20,7 +20,7 @@ pub mod manifest;
 pub mod module;
 mod numeric;
 pub mod runtime;
-mod source;
+pub mod source;
 mod text;
 pub mod toolchain;
 

@@ -10,17 +10,41 @@ const MOST_BYTES_ON: u32 = 64;
 
 /// Says of each site in which file and line it is, as far as that is known.
 pub(crate) fn locate(module: &Module, sites: &mut [Site]) {
-    let section = |id: SectionId| -> Result<_, gimli::Error> {
-        Ok(EndianSlice::new(module.debug.get(id.name()).copied().unwrap_or(&[]), LittleEndian))
-    };
-    let Ok(dwarf) = Dwarf::load(section) else { return };
-    let Ok(context) = Context::from_dwarf(dwarf) else { return };
+    let Some(places) = Places::new(|name| module.debug.get(name).copied()) else { return };
     for site in sites {
         // What the compiler made up has no line; what comes next has.
         let offsets = site.code_offset..site.code_offset + MOST_BYTES_ON;
-        let place =
-            |is_wanted: fn(&str) -> bool| offsets.clone().find_map(|at| place_in(&context, at as u64, is_wanted));
+        let place = |is_wanted: fn(&str) -> bool| {
+            offsets.clone().find_map(|at| place_in(&places.context, at as u64, is_wanted))
+        };
         site.source = place(is_users).or_else(|| place(|_| true));
+    }
+}
+
+/// What the debug information of linked code says.
+pub struct Places<'a> {
+    context: Context<EndianSlice<'a, LittleEndian>>,
+}
+
+impl<'a> Places<'a> {
+    /// Reads sections by name, such as `.debug_line`; None when they make no sense.
+    pub fn new(section: impl Fn(&str) -> Option<&'a [u8]>) -> Option<Places<'a>> {
+        let load = |id: SectionId| -> Result<_, gimli::Error> {
+            Ok(EndianSlice::new(section(id.name()).unwrap_or(&[]), LittleEndian))
+        };
+        Context::from_dwarf(Dwarf::load(load).ok()?).ok().map(|context| Places { context })
+    }
+
+    /// Addresses from which on something else is said, with the file and the line that the user wrote, or
+    /// that of a library when there is none.
+    pub fn lines(&self, code: std::ops::Range<u64>) -> Vec<(u64, String, u32)> {
+        let Ok(ranges) = self.context.find_location_range(code.start, code.end) else { return Vec::new() };
+        let place = |at: u64| place_in(&self.context, at, is_users).or_else(|| place_in(&self.context, at, |_| true));
+        let mut lines: Vec<(u64, String, u32)> =
+            ranges.filter_map(|(at, ..)| place(at).map(|(file, line)| (at, file, line))).collect();
+        lines.sort();
+        lines.dedup_by(|later, earlier| (&later.1, later.2) == (&earlier.1, earlier.2));
+        lines
     }
 }
 

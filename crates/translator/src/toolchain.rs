@@ -48,6 +48,12 @@ impl Toolchain {
         self.run("llvm-objcopy", &["--strip-debug", "-", "-"], &object)
     }
 
+    /// Machine code for x86-64 as assembly, from LLVM's text form that is optimized already.
+    pub fn assembly(&self, ir: &str, arguments: &[&str]) -> Result<String, TranslateError> {
+        let text = self.run("llc", &[arguments, &["-o", "-", "-"]].concat(), ir.as_bytes())?;
+        String::from_utf8(text).map_err(|_| failed("llc", "wrote something that is no text"))
+    }
+
     /// Links an archive of WebAssembly objects to a module with these functions.
     pub fn link(&self, archive: &Path, exports: &[&str], stack_argument: &str) -> Result<Vec<u8>, TranslateError> {
         let out = archive.with_extension(format!("{}.wasm", std::process::id()));

@@ -13,7 +13,7 @@
 //! - A slot to which any key with an expiry time was written is not used again. What memcached holds when
 //!   the program is attached must not expire.
 
-#![cfg_attr(target_arch = "wasm32", no_std)]
+#![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 
 pub mod answer;

@@ -3,6 +3,7 @@
 mod build;
 mod check;
 mod load;
+mod loaded;
 mod logs;
 mod new;
 mod running;
@@ -24,6 +25,7 @@ Examples:
   kara ext status                          counters, panics
   kara ext logs counter                    panics with file and line
   kara ext unload counter
+  kara ext build -o counter.ko --backend module --kernel 6.12     native code, for a kernel of Debian's
 
 Exit status: 0 done, 1 a program was refused, 2 wrong request or source, 3 not possible on this machine.";
 
@@ -39,7 +41,7 @@ pub struct Options {
 enum Command {
     /// Make a new extension: a crate with one program and one test
     New(new::Options),
-    /// Compile an extension to an object that the kernel takes
+    /// Compile an extension to an object that the kernel takes, or to a module
     Build(build::Options),
     /// Ask the kernel whether it takes the programs of an object
     Check(check::Options),

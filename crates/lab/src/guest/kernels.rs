@@ -32,7 +32,7 @@ impl Kernel {
 
 /// The kernels in a cache folder.
 pub struct Kernels {
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
 }
 
 /// Where kernels are kept unless someone says otherwise.
@@ -60,6 +60,12 @@ impl Kernels {
         if folder.is_dir() && modules.iter().all(|name| kernel.module(name).is_file()) {
             return Ok(kernel);
         }
+        self.fetch(version, modules, &folder)?;
+        Ok(kernel)
+    }
+
+    /// Fetches the newest kernel of a version into its folder, in place of what is there.
+    pub(super) fn fetch(&self, version: &str, modules: &[String], folder: &Path) -> Result<(), LabError> {
         std::fs::create_dir_all(&self.folder).map_err(|e| LabError::file("make", &self.folder, &e))?;
         let work = tempfile::Builder::new()
             .prefix(".fetch-")
@@ -71,11 +77,11 @@ impl Kernels {
         std::fs::create_dir_all(&place).map_err(|e| LabError::file("make", &place, &e))?;
         extract(&package, &fresh, modules)?;
         // Modules fit one build of a kernel only, so what is there already goes as a whole.
-        let _ = std::fs::rename(&folder, work.path().join("before"));
+        let _ = std::fs::rename(folder, work.path().join("before"));
         // Another process may have been faster.
-        match std::fs::rename(&fresh, &folder) {
-            Err(e) if !folder.is_dir() => Err(LabError::file("write", &folder, &e)),
-            _ => Ok(kernel),
+        match std::fs::rename(&fresh, folder) {
+            Err(e) if !folder.is_dir() => Err(LabError::file("write", folder, &e)),
+            _ => Ok(()),
         }
     }
 }
@@ -148,12 +154,12 @@ fn is_in_boot(path: &Path, name: &str) -> bool {
 }
 
 /// apt with a configuration in a folder of its own.
-struct Apt {
+pub(super) struct Apt {
     folder: PathBuf,
 }
 
 impl Apt {
-    fn new(folder: &Path) -> Result<Apt, LabError> {
+    pub(super) fn new(folder: &Path) -> Result<Apt, LabError> {
         if !Path::new(KEYS).is_file() {
             return Err(LabError::Machine(
                 format!("{KEYS} is missing: packages could not be checked"),
@@ -199,13 +205,31 @@ impl Apt {
         let package = newest(&known, version).ok_or_else(|| {
             LabError::Request(format!("Debian has no kernel {version}; it has {}", versions(&known).join(", ")))
         })?;
-        self.call("apt-get", &["-qq", "download", &package])?;
+        self.download_package(&package)
+    }
+
+    /// The packages that a package depends on; None when there is no such package.
+    pub(super) fn dependencies(&self, package: &str) -> Option<Vec<String>> {
+        let known = self.call("apt-cache", &["show", package]).ok()?;
+        let list = known.lines().find_map(|l| l.strip_prefix("Depends: "))?;
+        Some(list.split(", ").filter_map(|one| Some(one.split(' ').next()?.to_string())).collect())
+    }
+
+    /// Fetches a package by name.
+    pub(super) fn download_package(&self, package: &str) -> Result<PathBuf, LabError> {
+        self.call("apt-get", &["-qq", "download", package])?;
         let files = std::fs::read_dir(&self.folder).map_err(|e| LabError::file("read", &self.folder, &e))?;
         let mut files = files.filter_map(|f| Some(f.ok()?.path()));
         files
-            .find(|f| f.extension().is_some_and(|e| e == "deb"))
+            .find(|f| is_package(f, package))
             .ok_or_else(|| LabError::Machine(format!("apt fetched no file for {package}"), "try again".into()))
     }
+}
+
+/// Whether a path is that of `PACKAGE_VERSION_ARCHITECTURE.deb`.
+fn is_package(path: &Path, package: &str) -> bool {
+    let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+    name.ends_with(".deb") && name.split('_').next() == Some(package)
 }
 
 fn sources() -> String {

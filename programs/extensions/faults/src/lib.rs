@@ -1,7 +1,7 @@
 //! A packet program that goes wrong, in the way that the packet's first byte says, and otherwise lets the
 //! packet pass.
 
-#![cfg_attr(target_arch = "wasm32", no_std)]
+#![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 
 use karakoram_extension::{Counter, Mutex, Xdp, XdpVerdict, counter, xdp};

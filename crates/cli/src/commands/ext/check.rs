@@ -1,16 +1,17 @@
 //! `kara ext check`: would the kernel take it?
 
+use super::loaded::{self, Loaded};
 use crate::arguments::Common;
 use crate::failure::{Answer, Failure};
 use crate::output;
-use karakoram_installer::{InstallError, Installed, installed};
+use karakoram_installer::InstallError;
 use serde_json::json;
 use std::path::PathBuf;
 
 /// Options of `kara ext check`.
 #[derive(clap::Args, Debug)]
 pub struct Options {
-    /// Object that `kara ext build` made
+    /// Object or module that `kara ext build` made
     #[arg(value_name = "OBJECT")]
     object: PathBuf,
 }
@@ -25,9 +26,7 @@ struct Checked {
 impl Options {
     /// Asks.
     pub fn run(&self, common: &Common) -> Result<Answer, Failure> {
-        let shown = self.object.display().to_string();
-        let bytes = std::fs::read(&self.object).map_err(|e| Failure::file(&shown, "read", &e))?;
-        let manifest = installed::manifest(&bytes).map_err(|e| super::failure(e).of_file(&shown))?;
+        let named = loaded::names(&self.object)?;
         karakoram_kernel::load::load(&karakoram_kernel::load::LoadRequest::new(
             "kara",
             karakoram_bpf::hook::ProgramType::XDP,
@@ -38,9 +37,13 @@ impl Options {
         ))
         .map_err(|e| Failure::machine(e.to_string()).help("`kara doctor` says what this kernel permits"))?;
         let mut checked = Vec::new();
-        for program in &manifest.programs {
-            let result = self.ask(&program.name)?;
-            checked.push(Checked { name: program.name.clone(), hook: program.hook.clone(), result });
+        let programs = match named {
+            Some(programs) => programs,
+            None => Loaded::load(&self.object, &[]).map_err(super::failure)?.programs(),
+        };
+        for (name, hook) in programs {
+            let result = self.ask(&name)?;
+            checked.push(Checked { name, hook, result });
         }
         let is_good = checked.iter().all(|c| c.result.is_ok());
         match common.json {
@@ -51,9 +54,9 @@ impl Options {
     }
 
     fn ask(&self, program: &str) -> Result<Result<(u32, u32), String>, Failure> {
-        match Installed::load(&self.object, &[program]) {
-            Ok(installed) => {
-                let info = installed.program(program).info(false).map_err(|e| Failure::machine(e.to_string()))?;
+        match Loaded::load(&self.object, &[program.to_string()]) {
+            Ok(loaded) => {
+                let info = loaded.program(program).info(false).map_err(|e| Failure::machine(e.to_string()))?;
                 Ok(Ok((info.verified_insns, info.jited_len)))
             }
             Err(e @ (InstallError::Object(_) | InstallError::Machine(..))) => Ok(Err(e.to_string())),

@@ -1,10 +1,11 @@
 //! `kara ext load`: a program to an interface.
 
+use super::loaded::{self, Loaded};
 use super::running::{self, Snapshot};
 use crate::arguments::Common;
 use crate::failure::{Answer, Failure};
 use crate::{interrupt, output};
-use karakoram_installer::{Installed, Panic, State};
+use karakoram_installer::{Panic, State};
 use karakoram_kernel::attach::{self, Attachment, Direction, XdpMode};
 use serde_json::json;
 use std::path::PathBuf;
@@ -19,7 +20,7 @@ const START: Duration = Duration::from_secs(20);
 /// Options of `kara ext load`.
 #[derive(clap::Args, Debug)]
 pub struct Options {
-    /// Object that `kara ext build` made
+    /// Object or module that `kara ext build` made
     #[arg(value_name = "OBJECT")]
     object: PathBuf,
     /// Interface of the current network namespace
@@ -64,18 +65,20 @@ impl Options {
             return self.start_holder(&name, common);
         }
         let started = Instant::now();
-        let (installed, programs) = self.load()?;
+        let (loaded, programs) = self.load()?;
         let load_ms = started.elapsed().as_millis() as u64;
-        let _attached = programs.iter().map(|p| self.attach(&installed, p)).collect::<Result<Vec<_>, _>>()?;
+        let attached = programs.iter().map(|p| self.attach(&loaded, p)).collect::<Result<Vec<_>, _>>()?;
         let shown = programs.join(", ");
         if !self.holder && !common.quiet {
             eprintln!("{shown}: attached to {}, loaded in {load_ms} ms; Ctrl-C takes it away", self.interface);
         }
-        self.watch(&installed, &programs, &name, load_ms)?;
+        self.watch(&loaded, &programs, &name, load_ms)?;
         if self.holder {
+            // Whoever waits for the folder to go finds nothing of it in the kernel.
+            drop((attached, loaded));
             let _ = std::fs::remove_dir_all(running::folder(&name));
         } else {
-            report(&installed, &programs, load_ms, common);
+            report(&loaded, &programs, load_ms, common)?;
         }
         Ok(Answer::Yes)
     }
@@ -85,23 +88,24 @@ impl Options {
         self.name.clone().or(stem).unwrap_or_default()
     }
 
-    fn load(&self) -> Result<(Installed, Vec<String>), Failure> {
+    fn load(&self) -> Result<(Loaded, Vec<String>), Failure> {
         let shown = self.object.display().to_string();
-        let bytes = std::fs::read(&self.object).map_err(|e| Failure::file(&shown, "read", &e))?;
-        let manifest =
-            karakoram_installer::installed::manifest(&bytes).map_err(|e| super::failure(e).of_file(&shown))?;
-        let names: Vec<String> = manifest.programs.iter().map(|p| p.name.clone()).collect();
-        if let Some(unknown) = self.prog.iter().find(|p| !names.contains(p)) {
-            let there = names.join(", ");
+        let names = loaded::names(&self.object)?;
+        let unknown = |names: &[(String, String)]| self.prog.iter().find(|p| !names.iter().any(|(n, _)| n == *p));
+        if let Some(names) = &names
+            && let Some(unknown) = unknown(names)
+        {
+            let there: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
+            let there = there.join(", ");
             return Err(Failure::usage(format!("there is no program {unknown}; there are {there}")).of_file(&shown));
         }
-        let wanted = if self.prog.is_empty() { names } else { self.prog.clone() };
-        let names: Vec<&str> = wanted.iter().map(String::as_str).collect();
-        let installed = Installed::load(&self.object, &names).map_err(|e| super::failure(e).of_file(&shown))?;
-        Ok((installed, wanted))
+        let loaded = Loaded::load(&self.object, &self.prog).map_err(|e| super::failure(e).of_file(&shown))?;
+        let all = || loaded.programs().into_iter().map(|(name, _)| name).collect();
+        let wanted = if self.prog.is_empty() { all() } else { self.prog.clone() };
+        Ok((loaded, wanted))
     }
 
-    fn attach(&self, installed: &Installed, program: &str) -> Result<Attachment, Failure> {
+    fn attach(&self, loaded: &Loaded, program: &str) -> Result<Attachment, Failure> {
         let path = format!("/sys/class/net/{}/ifindex", self.interface);
         let index = std::fs::read_to_string(&path).ok().and_then(|t| t.trim().parse::<u32>().ok());
         let index = match index {
@@ -109,9 +113,9 @@ impl Options {
             None => interface_index(&self.interface)
                 .ok_or_else(|| Failure::usage(format!("there is no interface {} here", self.interface)))?,
         };
-        let loaded = installed.program(program);
-        let hook = installed.manifest().programs.iter().find(|p| p.name == program).map(|p| p.hook.as_str());
-        let attached = match hook {
+        let hook = loaded.programs().into_iter().find(|(name, _)| name == program).map(|(_, hook)| hook);
+        let loaded = loaded.program(program);
+        let attached = match hook.as_deref() {
             Some("xdp") => attach::xdp(loaded, index, if self.generic { XdpMode::Generic } else { XdpMode::Native }),
             _ => attach::tcx(
                 loaded,
@@ -127,13 +131,13 @@ impl Options {
     }
 
     /// Until someone asks to stop, or there are too many panics.
-    fn watch(&self, installed: &Installed, programs: &[String], name: &str, load_ms: u64) -> Result<(), Failure> {
+    fn watch(&self, loaded: &Loaded, programs: &[String], name: &str, load_ms: u64) -> Result<(), Failure> {
         let mut seen = vec![0; programs.len()];
         let mut second = (Instant::now(), 0);
         loop {
             for (program, seen) in programs.iter().zip(&mut seen) {
-                let panics = installed.state(program).panics;
-                for panic in fresh(installed, program, panics - *seen) {
+                let panics = loaded.state(program)?.panics;
+                for panic in fresh(loaded, program, panics - *seen)? {
                     eprintln!("{}", to_line(program, &panic));
                 }
                 *seen = panics;
@@ -147,7 +151,7 @@ impl Options {
                 return Ok(());
             }
             if self.holder {
-                let snapshot = self.snapshot(installed, programs, name, load_ms);
+                let snapshot = self.snapshot(loaded, programs, name, load_ms)?;
                 running::publish(&snapshot).map_err(|e| Failure::file("status", "write", &e))?;
             }
             if interrupt::is_asked() || (self.holder && running::stop_file(name).exists()) {
@@ -157,9 +161,9 @@ impl Options {
         }
     }
 
-    fn snapshot(&self, installed: &Installed, programs: &[String], name: &str, load_ms: u64) -> Snapshot {
-        let state = state(installed, programs);
-        Snapshot {
+    fn snapshot(&self, loaded: &Loaded, programs: &[String], name: &str, load_ms: u64) -> Result<Snapshot, Failure> {
+        let state = state(loaded, programs)?;
+        Ok(Snapshot {
             name: name.to_string(),
             pid: std::process::id(),
             program: programs.join(", "),
@@ -168,8 +172,8 @@ impl Options {
             nested: state.nested,
             leaked: state.leaked,
             load_ms,
-            counters: installed.counters(),
-        }
+            counters: loaded.counters()?,
+        })
     }
 
     fn start_holder(&self, name: &str, common: &Common) -> Result<Answer, Failure> {
@@ -223,10 +227,10 @@ fn interface_index(name: &str) -> Option<u32> {
 }
 
 /// The panics that nobody has seen yet, as far as the log still has them.
-fn fresh(installed: &Installed, program: &str, count: u64) -> Vec<Panic> {
-    let all = installed.panics(program);
+fn fresh(loaded: &Loaded, program: &str, count: u64) -> Result<Vec<Panic>, Failure> {
+    let all = loaded.panics(program)?;
     let skip = all.len().saturating_sub(count as usize);
-    all.into_iter().skip(skip).collect()
+    Ok(all.into_iter().skip(skip).collect())
 }
 
 /// A panic in a line.
@@ -237,16 +241,15 @@ fn to_line(program: &str, panic: &Panic) -> String {
 }
 
 /// What has happened to several programs so far.
-fn state(installed: &Installed, programs: &[String]) -> State {
-    programs.iter().map(|p| installed.state(p)).fold(State::default(), |all, one| State {
-        panics: all.panics + one.panics,
-        nested: all.nested + one.nested,
-        leaked: all.leaked + one.leaked,
+fn state(loaded: &Loaded, programs: &[String]) -> Result<State, Failure> {
+    programs.iter().try_fold(State::default(), |all, program| {
+        let one = loaded.state(program)?;
+        Ok(State { panics: all.panics + one.panics, nested: all.nested + one.nested, leaked: all.leaked + one.leaked })
     })
 }
 
-fn report(installed: &Installed, programs: &[String], load_ms: u64, common: &Common) {
-    let (state, counters) = (state(installed, programs), installed.counters());
+fn report(loaded: &Loaded, programs: &[String], load_ms: u64, common: &Common) -> Result<(), Failure> {
+    let (state, counters) = (state(loaded, programs)?, loaded.counters()?);
     if common.json {
         output::print_json(&json!({
             "schema": "kara/ext-load/1", "ok": true, "exit_code": 0, "program": programs.join(", "), "load_ms": load_ms,
@@ -256,4 +259,5 @@ fn report(installed: &Installed, programs: &[String], load_ms: u64, common: &Com
     } else {
         counters.iter().for_each(|(name, value)| output::print_text(&format!("{name} {value}\n")));
     }
+    Ok(())
 }

@@ -22,7 +22,7 @@ karakoram-extension = { path = \".kara/extension\" }
 const SOURCE: &str = "\
 //! Counts packets by protocol, and lets them pass.
 
-#![cfg_attr(target_arch = \"wasm32\", no_std)]
+#![cfg_attr(not(test), no_std)]
 
 use karakoram_extension::{Ethernet, Xdp, XdpVerdict, counter, xdp};
 

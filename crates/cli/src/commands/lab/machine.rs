@@ -35,15 +35,21 @@ pub struct CacheOption {
 }
 
 impl CacheOption {
-    /// Runs a job on the newest kernel of a version, with this program as `kara`.
-    pub fn run(&self, version: &str, job: &mut Job) -> Result<Done, Failure> {
+    /// The kernels there.
+    pub fn kernels(&self) -> Result<Kernels, Failure> {
         let folder = self.folder.clone().or_else(guest::default_cache).ok_or_else(|| {
             Failure::usage("it is not known where kernels are to be kept: HOME is not set").help("say it with --cache")
         })?;
+        Ok(Kernels::new(folder))
+    }
+
+    /// Runs a job on the newest kernel of a version, with this program as `kara`.
+    pub fn run(&self, version: &str, job: &mut Job) -> Result<Done, Failure> {
+        let kernels = self.kernels()?;
         let kara =
             std::env::current_exe().map_err(|e| Failure::machine(format!("this program cannot be found: {e}")))?;
         job.programs.push(("kara".to_string(), kara));
-        let kernel = Kernels::new(folder).get(version, &job.modules).map_err(failure)?;
+        let kernel = kernels.get(version, &job.modules).map_err(failure)?;
         guest::run(&kernel, job, &interrupt::is_asked).map_err(failure)
     }
 }
