@@ -179,7 +179,7 @@ pub fn compile(source: &Source, wanted: &Output) -> Result<PathBuf, InstallError
             command.arg("--config").arg(format!("patch.crates-io.{name}.path={:?}", folder.display().to_string()));
         }
     }
-command.args(["--", "-Funsafe_code"]).args(&wanted.arguments);
+    command.args(["--", "-Funsafe_code"]).args(&wanted.arguments);
     command.env("CARGO_ENCODED_RUSTFLAGS", wanted.flags.join("\u{1f}"));
     // Incremental compilation cuts crates into other pieces, which are then put together in another order.
     command.env("CARGO_INCREMENTAL", "0").env("RUSTC_WRAPPER", compiler::write(source.target_dir)?);
