@@ -146,6 +146,10 @@ const ROUND_WORK: u64 = 2_000_000;
 const MIN_ROUNDS: u64 = 12;
 const MAX_ROUNDS: u64 = 10_000;
 
+/// Share of the rounds that the first stage may have: where control goes can take a long time to settle,
+/// and what that is for comes later.
+const FIRST_SHARE: u64 = 8;
+
 /// Refusals of one kind of proposal in one function before no more of that kind are judged; for each
 /// success half as many more.
 const MAX_REFUSALS: usize = 64;
@@ -210,9 +214,14 @@ impl Run<'_> {
         let mut progressing = Progressing::since(at_first);
         // Each applied rewrite lowers the cost, so this ends; the bound is about time.
         let rounds = (ROUND_WORK / length.max(1)).clamp(MIN_ROUNDS, MAX_ROUNDS);
+        let mut rounds_of_first = 0;
         for _ in 0..rounds {
             if self.is_done() {
                 return;
+            }
+            rounds_of_first += (stage == Stage::FIRST) as u64;
+            if stage == Stage::FIRST && rounds_of_first > rounds / FIRST_SHARE {
+                (stage, self.is_cut_short) = (Stage::FIRST.next().expect("more stages"), true);
             }
             let known = facts.get_or_insert_with(|| self.prover.facts(self.proven.program(), f));
             let applied = self.round(f, known, stage, fence);

@@ -164,6 +164,12 @@ impl CallModel {
         }
     }
 
+    /// Whether it may write through pointers that it finds in memory. Helpers with a contract only write
+    /// behind their arguments and to memory of the kernel's own.
+    pub fn writes_through_memory(&self) -> bool {
+        !self.has_contract && self.shared >= Effect::Writes
+    }
+
     fn from_contract(program: &Program, contract: &helper::Contract, known: &dyn Fn(Reg) -> Known) -> CallModel {
         let register = |i: usize| Reg::new(i as u8 + 1).expect("at most five arguments");
         let map = contract.args.iter().position(|a| *a == Arg::Map).and_then(|i| known(register(i)).map);

@@ -586,8 +586,13 @@ impl Analysis<'_> {
             self.spills = true;
         }
         if self.escapes && model.shared != Effect::None {
-            self.touch(None, Mode::ReadWrite);
-            self.state.kill_stack(None);
+            match model.writes_through_memory() {
+                true => {
+                    self.touch(None, Mode::ReadWrite);
+                    self.state.kill_stack(None);
+                }
+                false => self.touch(None, Mode::Read),
+            }
         }
         RegSet::CALLER_SAVED.iter().for_each(|r| self.state.regs[r.index()] = Fact::UNINIT);
         if model.packet == Effect::Moves {

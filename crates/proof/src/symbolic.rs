@@ -996,7 +996,8 @@ impl Executor<'_, '_, '_> {
             observed = observed.union(Classes { stack, ..Classes::OUTSIDE });
         }
         if self.symbols.facts.stack_escapes && model.shared != Effect::None {
-            (observed.stack, changed.stack) = (true, true);
+            observed.stack = true;
+            changed.stack |= model.writes_through_memory();
         }
         let (mut reads, mut filled) = (Vec::new(), Vec::new());
         for Access { reg, bytes, mode } in model.accesses.iter().copied() {
