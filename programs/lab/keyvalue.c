@@ -8,21 +8,14 @@
  *
  * `answer` is the whole fast path in one program; `answer_by_calls` hands over to a second program by a
  * tail call; `only_parse` does the work up to the lookup and never answers. */
+#include "memcached.h"
 #include "packet.h"
 #include <linux/pkt_cls.h>
 #include <linux/tcp.h>
 
-#define PORT 11211
 #define MOST_KEY 64 /* bytes of a key; longer ones go to memcached */
 #define MOST_REPLY 1400
 #define PLACES 4096
-
-struct memcached {
-	__be16 request;
-	__be16 sequence;
-	__be16 datagrams;
-	__be16 reserved;
-} __attribute__((packed));
 
 struct headers {
 	struct ethhdr ethernet;
@@ -135,7 +128,7 @@ static __always_inline int is_get(struct headers *headers, const void *end)
 		return 0;
 	if (headers->ethernet.h_proto != bpf_htons(ETH_P_IP) || headers->ip.ihl != 5)
 		return 0;
-	if (headers->ip.protocol != IPPROTO_UDP || headers->udp.dest != bpf_htons(PORT))
+	if (headers->ip.protocol != IPPROTO_UDP || headers->udp.dest != bpf_htons(MEMCACHED_PORT))
 		return 0;
 	return headers->command[0] == 'g' && headers->command[1] == 'e' && headers->command[2] == 't' &&
 	       headers->command[3] == ' ';
@@ -316,12 +309,12 @@ static __always_inline void watch_writes(struct xdp_md *ctx)
 
 	if ((void *)(headers + 1) > end || headers->ethernet.h_proto != bpf_htons(ETH_P_IP) || headers->ip.ihl != 5)
 		return;
-	if (headers->ip.protocol == IPPROTO_UDP && headers->udp.dest == bpf_htons(PORT)) {
+	if (headers->ip.protocol == IPPROTO_UDP && headers->udp.dest == bpf_htons(MEMCACHED_PORT)) {
 		invalidate(headers->command, end);
 		return;
 	}
 	tcp = (void *)&headers->udp;
-	if (headers->ip.protocol != IPPROTO_TCP || (void *)(tcp + 1) > end || tcp->dest != bpf_htons(PORT))
+	if (headers->ip.protocol != IPPROTO_TCP || (void *)(tcp + 1) > end || tcp->dest != bpf_htons(MEMCACHED_PORT))
 		return;
 	offset = tcp->doff * 4;
 	if (offset < sizeof(*tcp) || (void *)tcp + 60 + 4 > end)
@@ -387,7 +380,7 @@ int learn(struct __sk_buff *skb)
 	headers = (void *)(long)skb->data;
 	if ((void *)(headers + 1) > (void *)(long)skb->data_end || headers->ethernet.h_proto != bpf_htons(ETH_P_IP))
 		return TC_ACT_OK;
-	if (headers->ip.ihl != 5 || headers->ip.protocol != IPPROTO_UDP || headers->udp.source != bpf_htons(PORT))
+	if (headers->ip.ihl != 5 || headers->ip.protocol != IPPROTO_UDP || headers->udp.source != bpf_htons(MEMCACHED_PORT))
 		return TC_ACT_OK;
 	if (headers->memcached.datagrams != bpf_htons(1) || headers->command[0] != 'V' || headers->command[1] != 'A')
 		return TC_ACT_OK;

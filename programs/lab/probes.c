@@ -200,8 +200,8 @@ int loop_by_helper(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
-/* Copies of 1024 bytes. */
-#define COPY(name, BODY)                                                                               \
+/* Copies of 1024 bytes, so many at most. */
+#define COPY(name, most, body)                                                                         \
 	SEC("xdp")                                                                                         \
 	int name(struct xdp_md *ctx)                                                                       \
 	{                                                                                                  \
@@ -213,10 +213,10 @@ int loop_by_helper(struct xdp_md *ctx)
 		if (!job || !from || !to)                                                                      \
 			return XDP_ABORTED;                                                                        \
 		times = job->times;                                                                            \
-		for (i = 0; i < 1024; i++) {                                                                   \
+		for (i = 0; i < most; i++) {                                                                   \
 			if (i >= times)                                                                            \
 				break;                                                                                 \
-			BODY;                                                                                      \
+			body;                                                                                      \
 		}                                                                                              \
 		job->done = i;                                                                                 \
 		job->result = to->words[127];                                                                  \
@@ -253,33 +253,10 @@ static __noinline int copy_unrolled(struct bytes *to, struct bytes *from)
 	return 0;
 }
 
-COPY(copy_words_unrolled, copy_unrolled(to, from))
-COPY(copy_probe_read, bpf_probe_read_kernel(to, 1024, from))
-
+COPY(copy_words_unrolled, 1024, copy_unrolled(to, from))
+COPY(copy_probe_read, 1024, bpf_probe_read_kernel(to, 1024, from))
 /* Loops inside loops make the verifier walk every one of their turns: fewer of them. */
-#define FEW_COPIES(name, function)                                                                     \
-	SEC("xdp")                                                                                         \
-	int name(struct xdp_md *ctx)                                                                       \
-	{                                                                                                  \
-		struct work *job = begin();                                                                    \
-		__u32 zero = 0, i, times;                                                                      \
-		struct bytes *from = bpf_map_lookup_elem(&source, &zero);                                      \
-		struct bytes *to = bpf_map_lookup_elem(&target, &zero);                                        \
-                                                                                                       \
-		if (!job || !from || !to)                                                                      \
-			return XDP_ABORTED;                                                                        \
-		times = job->times;                                                                            \
-		for (i = 0; i < 32; i++) {                                                                     \
-			if (i >= times)                                                                            \
-				break;                                                                                 \
-			function(to, from);                                                                        \
-		}                                                                                              \
-		job->done = i;                                                                                 \
-		job->result = to->words[127];                                                                  \
-		return XDP_PASS;                                                                               \
-	}
-
-FEW_COPIES(copy_words, copy_by_words)
-FEW_COPIES(copy_bytes, copy_by_bytes)
+COPY(copy_words, 32, copy_by_words(to, from))
+COPY(copy_bytes, 32, copy_by_bytes(to, from))
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 /* Takes and checks what a server answers that speaks memcached's protocol over UDP: the length of every
  * reply, and all bytes of a share of them. The number of the request says which reply is the right one. */
+#include "memcached.h"
 #include "packet.h"
 
-#define PORT 11211
 #define ASKED_FROM 3031 /* where the kernel's requests come from; others have their own sockets */
 #define MOST_REPLY 1408 /* after the UDP header */
 #define REPLIES 4096
@@ -40,13 +40,13 @@ struct headers {
 	struct ethhdr ethernet;
 	struct iphdr ip;
 	struct udphdr udp;
-	__be16 request;
+	struct memcached memcached;
 } __attribute__((packed));
 
 static __always_inline int is_reply(struct headers *headers, void *end)
 {
 	return (void *)(headers + 1) <= end && headers->ethernet.h_proto == bpf_htons(ETH_P_IP) &&
-	       headers->ip.ihl == 5 && headers->ip.protocol == IPPROTO_UDP && headers->udp.source == bpf_htons(PORT) &&
+	       headers->ip.ihl == 5 && headers->ip.protocol == IPPROTO_UDP && headers->udp.source == bpf_htons(MEMCACHED_PORT) &&
 	       headers->udp.dest == bpf_htons(ASKED_FROM);
 }
 
@@ -73,13 +73,13 @@ int take(struct xdp_md *ctx)
 
 	if (!counted || !counted->is_taking || !is_reply(headers, end))
 		return XDP_PASS;
-	key = bpf_ntohs(headers->request);
+	key = bpf_ntohs(headers->memcached.request);
 	right = bpf_map_lookup_elem(&expected, &key);
 	is_right = right && bpf_ntohs(headers->udp.len) == right->bytes + sizeof(struct udphdr) &&
 		   bpf_ntohs(headers->ip.tot_len) == right->bytes + sizeof(struct udphdr) + sizeof(struct iphdr);
 	if (is_right && ((counted->right + counted->wrong) & counted->compare_mask) == 0) {
 		counted->compared++;
-		is_right = same_bytes((const __u8 *)&headers->request, end, right);
+		is_right = same_bytes((const __u8 *)&headers->memcached.request, end, right);
 	}
 	if (is_right)
 		counted->right++;

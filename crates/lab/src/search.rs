@@ -8,6 +8,8 @@
 //! fail as often as they succeed. All searches have the same number of tries, so that searches of several
 //! variants can take turns.
 
+use crate::statistics::{mean, median};
+
 /// What a try at one rate showed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Try {
@@ -53,6 +55,8 @@ pub struct Search {
 pub struct Found {
     /// Rate of every try that counts, in order: those after the start of the search.
     pub rates: Vec<f64>,
+    /// The rate that best divides those of all tries that were met from those that were missed.
+    pub threshold: f64,
     /// Whether the generator, and not what was tested, set the limit: the rate is a lower bound.
     pub is_generator_bound: bool,
     /// All tries, in order.
@@ -105,15 +109,12 @@ impl Search {
             self.step = (self.step * self.step).min(self.most);
         }
         self.last = Some(is_met);
-        // What the generator cannot do, no search will find.
-        let from = if is_short { tried.offered } else { self.rate };
-        self.rate = if is_met && !is_short {
-            from * self.step
-        } else if is_met {
-            from
-        } else {
-            from / self.step
-        };
+        // What the generator cannot do, no search will find; but it may only have been held up.
+        if !is_met {
+            self.rate /= self.step;
+        } else if !is_short {
+            self.rate *= self.step;
+        }
     }
 
     /// What was found; `None` when no try was met.
@@ -124,18 +125,38 @@ impl Search {
         if !counted.iter().any(|t| is_met(&t)) {
             return None;
         }
+        let threshold = threshold(&self.tries, self.goal.loss);
         // Below its limit, a try that was met is followed by a higher one, and soon by one that was not.
         let is_generator_bound = counted.iter().filter(is_met).count() as f64 > REACHED * counted.len() as f64;
         let rates = counted.iter().map(|t| t.offered).collect();
-        Some(Found { rates, is_generator_bound, tries: self.tries })
+        Some(Found { rates, threshold, is_generator_bound, tries: self.tries })
     }
+}
+
+/// The rate below which tries are met and above which they are missed, with the fewest exceptions among all of
+/// them; in the middle of where that is so. Exceptions are the machine's doing, and as likely on either side.
+fn threshold(tries: &[Try], loss: f64) -> f64 {
+    let mut sorted: Vec<&Try> = tries.iter().collect();
+    sorted.sort_by(|a, b| a.offered.total_cmp(&b.offered));
+    let is_met = |t: &&Try| t.loss <= loss;
+    // Exceptions when the threshold lies before each of the tries, and behind all.
+    let mut exceptions = vec![sorted.iter().filter(|t| is_met(t)).count() as i64];
+    for tried in &sorted {
+        exceptions.push(exceptions[exceptions.len() - 1] + if is_met(tried) { -1 } else { 1 });
+    }
+    let fewest = exceptions.iter().min().copied().unwrap_or(0);
+    let at = |place: usize| {
+        let near = [place.checked_sub(1), Some(place)].into_iter().flatten().filter_map(|p| sorted.get(p));
+        mean(&near.map(|t| t.offered).collect::<Vec<_>>())
+    };
+    let places = (0..exceptions.len()).filter(|place| exceptions[*place] == fewest);
+    median(&places.map(at).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::random::Random;
-    use crate::statistics::median;
 
     const GOAL: Goal = Goal { loss: 0.005, step: 0.01, tries: 40 };
 
@@ -175,6 +196,20 @@ mod tests {
     fn a_generator_at_its_limit_is_no_rate_of_the_device() {
         let found = find(1e5, &|_| 1e9, 6e5, u64::MAX).unwrap();
         assert!(found.is_generator_bound && median(&found.rates) == 6e5);
+    }
+
+    /// On a machine that does one thing in eight tries that it should not.
+    #[test]
+    fn the_threshold_is_found_despite_exceptions() {
+        let mut random = Random::new(9);
+        let mut tried = |offered: f64| {
+            let is_met = (offered < 1.0) != random.one_in(8);
+            Try { offered, received: offered, loss: if is_met { 0.0 } else { 0.1 } }
+        };
+        let tries: Vec<Try> = (0..60).map(|n| tried(0.8 + f64::from(n * 7 % 60) / 150.0)).collect();
+        let found = threshold(&tries, 0.005);
+        assert!((found - 1.0).abs() < 0.025, "{found}");
+        assert_eq!(threshold(&tries[..1], 0.005), tries[0].offered);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use crate::error::LabError;
 use crate::statistics::middle_mean;
-use crate::trial::{self, Outcome, Request, SliceValues, Sliced, Slices, Trial};
+use crate::trial::{Outcome, Request, SliceValues, Sliced, Slices};
 use karakoram_kernel::error::KernelError;
 use karakoram_kernel::load::LoadedProgram;
 use karakoram_kernel::run::{RunInput, RunOutput, Runner, pin_to_current_cpu};
@@ -120,16 +120,6 @@ impl TestRun {
     /// Trials of a version on the inputs of a plan.
     pub fn new(version: Rc<dyn Version>, plan: Rc<Plan>) -> TestRun {
         TestRun { version, plan }
-    }
-}
-
-impl Trial for TestRun {
-    fn run(&mut self, request: &Request) -> Result<Outcome, LabError> {
-        trial::run_slices(self, request)
-    }
-
-    fn sliced(&self) -> Option<&dyn Sliced> {
-        Some(self)
     }
 }
 

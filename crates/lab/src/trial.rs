@@ -15,7 +15,7 @@ mod slices;
 
 pub use parameters::Parameters;
 pub use samples::{Curve, Samples, Statistic, Values, histogram};
-pub use slices::{SliceValues, Sliced, Slices, run as run_slices, settle};
+pub use slices::{SliceValues, Sliced, Slices, settle};
 
 use crate::error::LabError;
 use std::collections::BTreeMap;

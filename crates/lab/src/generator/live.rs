@@ -4,6 +4,8 @@
 
 use super::clock::now_ns;
 use super::lateness::Lateness;
+use super::load::{Gaps, Load, Sent, most_late_ns};
+use super::windows;
 use crate::error::LabError;
 use crate::object::{self, Loaded};
 use crate::packet;
@@ -11,6 +13,8 @@ use crate::programs::{self, Build};
 use crate::random::Random;
 use crate::testbed::{Placed, Role, Testbed, WORK_PRIORITY};
 use crate::trial::Workshop;
+use karakoram_kernel::attach::{self, Attachment};
+use karakoram_kernel::error::KernelError;
 use karakoram_kernel::live::{self, Frames};
 use karakoram_kernel::sys::thread::{ThreadId, interrupt};
 use std::sync::mpsc;
@@ -34,87 +38,19 @@ const START: usize = 0;
 const SENT: usize = 2;
 const LAST: usize = 4;
 const MISSED: usize = 5;
-const LATENESS: usize = 6;
+const LATENESS: usize = 8;
 /// Length of the header that the generator writes.
 const HEADER: usize = packet::HEADER_BYTES;
 /// Longest request, and how many there are at most.
 const MOST_REQUEST: usize = 80;
 const REQUESTS: usize = 4096;
 
-/// Times between frames.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Gaps {
-    /// All alike.
-    #[default]
-    Constant,
-    /// Exponentially distributed (a Poisson process).
-    Poisson,
-}
-
-/// What to send.
-#[derive(Clone, Debug)]
-pub struct Load {
-    /// Frames per second; none is as fast as possible.
-    pub rate: Option<f64>,
-    /// Times between them.
-    pub gaps: Gaps,
-    /// Bytes of a frame; requests have their own length.
-    pub frame_bytes: usize,
-    /// For how long.
-    pub duration: Duration,
-    /// Number that programs find in the stamp.
-    pub work: u32,
-    /// Flow of the n-th frame (or number of its request), repeated from the start at the end; as many as a
-    /// power of two.
-    pub flows: Vec<u32>,
-}
-
-impl Load {
-    /// The shortest frames, evenly spaced, of one flow.
-    pub fn new(rate: Option<f64>, duration: Duration) -> Load {
-        Load {
-            rate,
-            gaps: Gaps::Constant,
-            frame_bytes: 64,
-            duration,
-            work: 0,
-            flows: vec![u32::from(packet::SOURCE_PORT)],
-        }
-    }
-}
-
-/// What was sent.
-#[derive(Clone, Debug)]
-pub struct Sent {
-    /// Frames.
-    pub frames: u64,
-    /// Over this time.
-    pub elapsed_ns: u64,
-    /// How late they were.
-    pub lateness: Lateness,
-    /// Frames that were not sent, because the generator was held up for too long.
-    pub missed: u64,
-}
-
-impl Sent {
-    /// Frames per second.
-    pub fn rate(&self) -> f64 {
-        self.frames as f64 * 1e9 / self.elapsed_ns.max(1) as f64
-    }
-
-    /// Whether the generator kept to its times: at most one frame in ten left out, and 99.9 % of the rest sent
-    /// within 131 us.
-    pub fn is_punctual(&self) -> bool {
-        const LATE_NS: u64 = 1 << 17;
-        const MISSED: f64 = 0.1;
-        self.missed as f64 <= MISSED * self.frames as f64 && self.lateness.is_within(LATE_NS)
-    }
-}
-
 /// The generator, loaded.
 pub struct LiveGenerator {
     loaded: Loaded,
     content: Content,
+    /// While there is one, what becomes of frames is counted by the millisecond.
+    watch: Option<Attachment>,
 }
 
 /// What frames have behind their headers.
@@ -128,7 +64,16 @@ enum Content {
 impl LiveGenerator {
     /// Compiles and loads the one whose frames carry stamps.
     pub fn load(workshop: &Workshop) -> Result<LiveGenerator, LabError> {
-        LiveGenerator::new(workshop, "lab/generator", Content::Stamp)
+        LiveGenerator::new(workshop, "lab/generator", Content::Stamp, &[])
+    }
+
+    /// The same, watching what becomes of them in each millisecond.
+    pub fn watching(workshop: &Workshop) -> Result<LiveGenerator, LabError> {
+        const WATCH: &str = "watch";
+        let generator = LiveGenerator::new(workshop, "lab/generator", Content::Stamp, &[WATCH])?;
+        let watch = attach::tracepoint(generator.loaded.program(WATCH));
+        let failed = |e: KernelError| LabError::Machine(e.to_string(), "a kernel with BTF permits it".into());
+        Ok(LiveGenerator { watch: Some(watch.map_err(failed)?), ..generator })
     }
 
     /// Compiles and loads the one that asks a server on that UDP port; these are the requests, all of one
@@ -139,16 +84,17 @@ impl LiveGenerator {
             let what = format!("at most {REQUESTS} requests of one length of at most {MOST_REQUEST} bytes can be sent");
             return Err(LabError::Request(what));
         }
-        let generator = LiveGenerator::new(workshop, "lab/requests", Content::Request { bytes, port })?;
+        let generator = LiveGenerator::new(workshop, "lab/requests", Content::Request { bytes, port }, &[])?;
         for (place, request) in requests.iter().enumerate() {
             generator.write("requests", place * MOST_REQUEST, request)?;
         }
         Ok(generator)
     }
 
-    fn new(workshop: &Workshop, name: &str, content: Content) -> Result<LiveGenerator, LabError> {
+    fn new(workshop: &Workshop, name: &str, content: Content, others: &[&str]) -> Result<LiveGenerator, LabError> {
         let object = programs::build(workshop, name, Build::Original)?;
-        let generator = LiveGenerator { loaded: object::load(&object, &[content.program()])?, content };
+        let programs = [&[content.program()], others].concat();
+        let generator = LiveGenerator { loaded: object::load(&object, &programs)?, content, watch: None };
         generator.write("gaps", 0, &exponential_gaps())?;
         Ok(generator)
     }
@@ -180,7 +126,7 @@ impl LiveGenerator {
                 live::run(program, frames).map_err(|e| LabError::Machine(e.to_string(), String::new()))
             });
             if let Ok(thread) = told.recv() {
-                self.wait(load.duration, &|| sender.is_finished())?;
+                self.wait(load.whole(), &|| sender.is_finished())?;
                 while !sender.is_finished() {
                     let _ = interrupt(thread);
                     std::thread::sleep(ASK);
@@ -188,7 +134,7 @@ impl LiveGenerator {
             }
             sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map(drop)
         })?;
-        self.sent()
+        self.sent(load)
     }
 
     /// Sends while `work` goes on in a thread of its own, which starts when the first frames are under way; the
@@ -219,15 +165,19 @@ impl LiveGenerator {
             return Err(LabError::Request(format!("a table of {} flows; it must be a power of two", flows.len())));
         }
         let mut config = Vec::new();
-        let duration_ns = load.duration.as_nanos() as u64;
-        config.extend([duration_ns, LEAD_NS, gap].iter().flat_map(|n| n.to_ne_bytes()));
+        let (paced_ns, all_ns) = (load.duration.as_nanos() as u64, load.whole().as_nanos() as u64);
+        config.extend([all_ns, paced_ns, LEAD_NS, gap].iter().flat_map(|n| n.to_ne_bytes()));
         let random = u32::from(load.gaps == Gaps::Poisson);
+        let cpu = bed.placement.cpu(Role::Generator) as u32;
         config.extend(
-            [flows.len() as u32 - 1, random, load.work, most_late_ns(load)].iter().flat_map(|n| n.to_ne_bytes()),
+            [flows.len() as u32 - 1, random, load.work, most_late_ns(load), cpu].iter().flat_map(|n| n.to_ne_bytes()),
         );
         config.extend(&self.content.frame(bed, load)[..HEADER]);
         self.write("config", 0, &config)?;
-        self.write("state", 0, &vec![0; self.loaded.map("state")?.def().value_size as usize])?;
+        self.clear("state")?;
+        if self.watch.is_some() {
+            self.clear("windows")?;
+        }
         // Array elements are eight bytes apart at least.
         let table: Vec<u8> = flows.iter().flat_map(|f| u64::from(*f).to_ne_bytes()).collect();
         self.write("flows", 0, &table)
@@ -247,21 +197,42 @@ impl LiveGenerator {
         Ok(())
     }
 
-    fn sent(&self) -> Result<Sent, LabError> {
+    fn sent(&self, load: &Load) -> Result<Sent, LabError> {
         let numbers = self.state()?;
-        Ok(Sent {
+        let sent = Sent {
             frames: numbers[SENT],
             elapsed_ns: numbers[LAST].saturating_sub(numbers[START]),
             lateness: Lateness::new(numbers[LATENESS..].to_vec()),
             missed: numbers[MISSED],
-        })
+            windows: match self.watch {
+                Some(_) => windows::parse(&self.read("windows")?, load.whole()),
+                None => Vec::new(),
+            },
+        };
+        // What others send from now on is nothing to watch.
+        self.clear("state")?;
+        Ok(sent)
     }
 
     fn state(&self) -> Result<Vec<u64>, LabError> {
-        let mut bytes = vec![0; self.loaded.map("state")?.def().value_size as usize];
-        let read = self.loaded.mapping("state")?.read(0, &mut bytes);
-        read.map_err(|e| LabError::Machine(format!("could not read map state: {e}"), String::new()))?;
+        let bytes = self.read("state")?;
         Ok(bytes.chunks_exact(8).map(|b| u64::from_ne_bytes(b.try_into().expect("eight bytes"))).collect())
+    }
+
+    fn read(&self, map: &str) -> Result<Vec<u8>, LabError> {
+        let mut bytes = vec![0; self.size(map)?];
+        let read = self.loaded.mapping(map)?.read(0, &mut bytes);
+        read.map_err(|e| LabError::Machine(format!("could not read map {map}: {e}"), String::new()))?;
+        Ok(bytes)
+    }
+
+    fn clear(&self, map: &str) -> Result<(), LabError> {
+        self.write(map, 0, &vec![0; self.size(map)?])
+    }
+
+    fn size(&self, map: &str) -> Result<usize, LabError> {
+        let map = self.loaded.map(map)?.def();
+        Ok(map.value_size as usize * map.max_entries as usize)
     }
 }
 
@@ -289,12 +260,6 @@ impl Content {
             Content::Request { .. } => vec![0; HEADER + MOST_REQUEST + 1],
         }
     }
-}
-
-/// What makes a burst of 64 frames (veth rings have room for 256), but no less than frames take to leave, and no more than matters.
-pub(super) fn most_late_ns(load: &Load) -> u32 {
-    const BURST: f64 = 64.0;
-    load.rate.map_or(u32::MAX, |rate| (BURST * 1e9 / rate).clamp(5e3, 1e5) as u32)
 }
 
 /// Shares of the mean, << 16, eight bytes apart, in random order: the quantiles of the exponential

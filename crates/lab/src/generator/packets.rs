@@ -2,7 +2,7 @@
 //! of what applications send, without a way through its network stack.
 
 use super::clock::now_ns;
-use super::live::{Load, Sent};
+use super::load::{Load, Sent};
 use super::schedule::Schedule;
 use crate::error::LabError;
 use crate::packet;

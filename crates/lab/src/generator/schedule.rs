@@ -1,7 +1,7 @@
 //! When frames are sent, in an open loop: at times that do not depend on what happened to earlier frames.
 
 use super::lateness::Lateness;
-use super::live::{Gaps, Load, Sent, most_late_ns};
+use super::load::{Gaps, Load, Sent, most_late_ns};
 use crate::random::Random;
 
 /// The times of a load, and what became of them.
@@ -85,6 +85,7 @@ impl Schedule {
             elapsed_ns: self.last_ns - self.start_ns,
             lateness: self.lateness,
             missed: self.missed,
+            windows: Vec::new(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Where stamped frames come from.
 
-use super::live::{LiveGenerator, Load, Sent};
+use super::live::LiveGenerator;
+use super::load::{Load, Sent};
 use super::packets;
 use crate::error::LabError;
 use crate::testbed::Testbed;

@@ -5,13 +5,13 @@
 //! a quarter. Whole trials one after the other meet different ones; slices of a few milliseconds in turn meet
 //! the same. What all variants show in one slice is the mood, and is taken out of each ([`settle`]).
 
-use super::{Outcome, Request, Samples, Values};
+use super::{Outcome, Request, Samples, Trial, Values};
 use crate::error::LabError;
 use crate::statistics::median;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// A trial that can be measured slice by slice.
+/// A trial that can be measured slice by slice; by itself it is all of its slices.
 pub trait Sliced {
     /// Attaches and warms up.
     fn begin(&self, request: &Request) -> Result<Box<dyn Slices>, LabError>;
@@ -44,13 +44,18 @@ impl SliceValues {
     }
 }
 
-/// All slices of one trial by itself.
-pub fn run(trial: &dyn Sliced, request: &Request) -> Result<Outcome, LabError> {
-    let mut slices = trial.begin(request)?;
-    while slices.next(request)? {}
-    let mut outcome = slices.finish(request)?;
-    settle(&mut [&mut outcome]);
-    Ok(outcome)
+impl<S: Sliced> Trial for S {
+    fn run(&mut self, request: &Request) -> Result<Outcome, LabError> {
+        let mut slices = self.begin(request)?;
+        while slices.next(request)? {}
+        let mut outcome = slices.finish(request)?;
+        settle(&mut [&mut outcome]);
+        Ok(outcome)
+    }
+
+    fn sliced(&self) -> Option<&dyn Sliced> {
+        Some(self)
+    }
 }
 
 /// Makes samples of the slices of trials that took turns: for each, the median over slices of its number

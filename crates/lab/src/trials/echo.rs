@@ -2,14 +2,14 @@
 //! Performance of eBPF Network Applications"). One client, one request under way.
 
 use crate::error::LabError;
-use crate::generator::{Dialogue, Exchange, Exchanged, Gaps, LiveGenerator, Load, Pace, Waiting, exchange};
+use crate::generator::{Dialogue, Exchange, Exchanged, Gaps, LiveGenerator, Load, Pace, Sent, Waiting, exchange};
 use crate::hook::{self, AtHook, Hook, Place};
 use crate::object::{self, Loaded};
 use crate::packet::{PORT, SOURCE_PORT, STAMP_BYTES, stamped};
 use crate::programs::{self, Build};
 use crate::server;
 use crate::sink::Sink;
-use crate::testbed::{CONTROL_PRIORITY, Placed, Placement, Role, Testbed, WORK_PRIORITY, connected_udp};
+use crate::testbed::{CONTROL_PRIORITY, Counters, Placed, Placement, Role, Testbed, WORK_PRIORITY, connected_udp};
 use crate::trial::{Kind, Outcome, Parameters, Request, Samples, Trial, Workshop};
 use karakoram_kernel::error::KernelError;
 use karakoram_kernel::sys::af_xdp::PacketSocket;
@@ -122,8 +122,12 @@ impl Trial for Prepared {
         let _burning = hook::attach(&bed, Hook::Xdp, burn, Place::default())?;
         let frames = self.plan.hook == Hook::AfXdp;
         let frames = loaded.as_ref().filter(|_| frames).map(|at| open_frames(&bed, &at.loaded)).transpose()?;
-        let exchanged = self.converse(&bed, (&client, &server, frames), request.seed)?;
-        Ok(report(exchanged, &bed))
+        let (exchanged, beside) = self.converse(&bed, (&client, &server, frames), request.seed)?;
+        let mut outcome = report(exchanged, &bed);
+        if let Some(sent) = beside {
+            note_background(&mut outcome, &sent, bed.tested.counters()?);
+        }
+        Ok(outcome)
     }
 }
 
@@ -133,7 +137,7 @@ impl Prepared {
         bed: &Testbed,
         (client, server, frames): (&UdpSocket, &UdpSocket, Option<PacketSocket>),
         seed: u64,
-    ) -> Result<Exchanged, LabError> {
+    ) -> Result<(Exchanged, Option<Sent>), LabError> {
         let plan = &self.plan;
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -148,7 +152,7 @@ impl Prepared {
                 _ => None,
             };
             let exchanged = match plan.background {
-                None => ask(plan, bed, client, seed),
+                None => ask(plan, bed, client, seed).map(|asked| (asked, None)),
                 Some(background) => {
                     let duration = Duration::from_millis(plan.duration_ms + MARGIN_MS);
                     let load = Load {
@@ -156,7 +160,8 @@ impl Prepared {
                         work: background.work,
                         ..Load::new(Some(background.rate), duration)
                     };
-                    self.generator.send_beside(bed, &load, || ask(plan, bed, client, seed)).map(|(_, asked)| asked)
+                    let done = self.generator.send_beside(bed, &load, || ask(plan, bed, client, seed));
+                    done.map(|(sent, asked)| (asked, Some(sent)))
                 }
             };
             is_over.store(true, Ordering::Relaxed);
@@ -239,6 +244,17 @@ fn report(exchanged: Exchanged, bed: &Testbed) -> Outcome {
     outcome.samples.push(Samples::many("rtt", "ns", exchanged.response));
     outcome.samples.push(Samples::many("service", "ns", exchanged.service));
     outcome
+}
+
+/// What became of the other packets; nothing may be concluded when they were late or did not get there.
+fn note_background(outcome: &mut Outcome, sent: &Sent, tested: Counters) {
+    outcome.notes.insert(
+        "background".into(),
+        format!("{:.0} packets/s, {} left out, {}; {tested:?}", sent.rate(), sent.missed, sent.lateness),
+    );
+    if !sent.is_punctual() {
+        outcome.void.get_or_insert(format!("the generator was late: {}", sent.lateness));
+    }
 }
 
 /// Why nothing may be concluded from an exchange.

@@ -10,7 +10,7 @@ use crate::object::{self, Loaded};
 use crate::programs::{self, Build};
 use crate::random::Random;
 use crate::statistics::slope;
-use crate::trial::{self, Kind, Outcome, Parameters, Request, SliceValues, Sliced, Slices, Trial, Workshop};
+use crate::trial::{Kind, Outcome, Parameters, Request, SliceValues, Sliced, Slices, Trial, Workshop};
 use karakoram_bpf::map::MapType;
 use karakoram_kernel::error::KernelError;
 use karakoram_kernel::load::LoadedProgram;
@@ -79,16 +79,6 @@ impl Kind for Probe {
 struct Prepared {
     plan: Plan,
     object: PathBuf,
-}
-
-impl Trial for Prepared {
-    fn run(&mut self, request: &Request) -> Result<Outcome, LabError> {
-        trial::run_slices(self, request)
-    }
-
-    fn sliced(&self) -> Option<&dyn Sliced> {
-        Some(self)
-    }
 }
 
 impl Sliced for Prepared {
