@@ -19,7 +19,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("extension", &["extension-macros"]),
     ("installer", &["bpf", "elf", "kernel", "lab", "translator"]),
     ("native", &["bpf", "kernel", "lab", "installer", "translator"]),
-    ("extension-lab", &["kernel", "lab", "installer", "translator"]),
+    ("extension-lab", &["kernel", "lab", "installer", "native", "translator"]),
     (
         "cli",
         &[

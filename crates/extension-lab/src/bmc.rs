@@ -1,7 +1,8 @@
-//! The cache in front of memcached: `bmc-times`, the time of its programs for each kind of packet, and
-//! `bmc`, requests answered with and without it.
+//! The cache in front of memcached: `bmc-times`, the time of its programs for each kind of packet,
+//! `bmc-instructions`, what they execute for it, and `bmc`, requests answered with and without it.
 
 mod client;
+pub mod instructions;
 pub mod load;
 mod packets;
 pub mod times;

@@ -4,9 +4,11 @@
 mod bmc;
 mod programs;
 
+pub use bmc::instructions::count;
+
 use karakoram_lab::trial::Kind;
 
 /// All kinds, by name.
 pub fn kinds() -> &'static [&'static dyn Kind] {
-    &[&bmc::times::Times, &bmc::load::Load]
+    &[&bmc::times::Times, &bmc::instructions::Instructions, &bmc::load::Load]
 }

@@ -3,9 +3,12 @@
 use karakoram_installer::{BuildOptions, InstallError, Installed, build};
 use karakoram_kernel::load::LoadedProgram;
 use karakoram_lab::error::LabError;
+use karakoram_lab::guest::{self, Kernels};
 use karakoram_lab::object::{self, Loaded};
 use karakoram_lab::programs::{self, Build};
 use karakoram_lab::trial::Workshop;
+use karakoram_native::loaded::module_name;
+use karakoram_native::{LoadedModule, ModuleOptions};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -28,13 +31,19 @@ pub enum Language {
     Rust,
     /// `programs/NAME/NAME.c`.
     C,
+    /// The same crate as [`Language::Rust`], as a kernel module: for guests with [`KERNEL`].
+    Module,
 }
+
+/// Version of Debian's kernel that modules are for.
+pub const KERNEL: &str = "6.12";
 
 /// A compiled object.
 #[derive(Clone, Debug)]
 pub struct Compiled {
     language: Language,
-    path: PathBuf,
+    /// The file.
+    pub path: PathBuf,
 }
 
 /// Programs in the kernel.
@@ -43,6 +52,8 @@ pub enum InKernel {
     Extension(Box<Installed>),
     /// Of another object.
     Object(Loaded),
+    /// Of a module.
+    Module(LoadedModule),
 }
 
 impl Source {
@@ -51,6 +62,16 @@ impl Source {
         let language = self.language;
         let path = match language {
             Language::C => programs::build(workshop, &format!("{name}/{name}"), self.build)?,
+            Language::Module if self.build == Build::Optimized => {
+                return Err(LabError::Request("`kara opt` is for BPF: a module has no optimized build".into()));
+            }
+            Language::Module => {
+                let file = workshop.scratch.join(format!("{name}.ko"));
+                if !file.is_file() {
+                    module(&workshop.programs.join(name), &file)?;
+                }
+                file
+            }
             Language::Rust => {
                 let object = workshop.scratch.join(format!("{name}.extension.o"));
                 if !object.is_file() {
@@ -75,7 +96,32 @@ fn extension(folder: &Path, object: &Path) -> Result<(), LabError> {
     std::fs::write(object, built.object).map_err(|e| LabError::file("write", object, &e))
 }
 
+fn module(folder: &Path, file: &Path) -> Result<(), LabError> {
+    let cache = guest::default_cache()
+        .ok_or_else(|| LabError::Machine("it is not known where kernels are to be kept".into(), "set HOME".into()))?;
+    let headers = Kernels::new(cache).headers(KERNEL)?;
+    let target_dir = file.with_extension("module-target");
+    let options = ModuleOptions { folder: folder.into(), target_dir, extension: None, headers };
+    let built = karakoram_native::build(&options).map_err(|e| failed(folder, &e))?;
+    std::fs::write(file, built.module).map_err(|e| LabError::file("write", file, &e))
+}
+
 impl Compiled {
+    /// A file that [`Source::compile`] made, perhaps elsewhere.
+    pub fn of(path: &Path, is_extension: bool) -> Compiled {
+        let language = match path.extension().and_then(|e| e.to_str()) {
+            Some("ko") => Language::Module,
+            _ if is_extension => Language::Rust,
+            _ => Language::C,
+        };
+        Compiled { language, path: path.to_path_buf() }
+    }
+
+    /// Whether it is an object with its own memory.
+    pub fn is_extension(&self) -> bool {
+        self.language == Language::Rust
+    }
+
     /// Loads these programs.
     pub fn load(&self, names: &[&str]) -> Result<InKernel, LabError> {
         match self.language {
@@ -83,6 +129,12 @@ impl Compiled {
                 .map(|i| InKernel::Extension(Box::new(i)))
                 .map_err(|e| failed(&self.path, &e)),
             Language::C => object::load(&self.path, names).map(InKernel::Object),
+            Language::Module => {
+                let file = std::fs::read(&self.path).map_err(|e| LabError::file("read", &self.path, &e))?;
+                let name = module_name(&file)
+                    .ok_or_else(|| LabError::Request(format!("{} is no module", self.path.display())))?;
+                LoadedModule::load(&name, &file, names).map(InKernel::Module).map_err(|e| failed(&self.path, &e))
+            }
         }
     }
 }
@@ -93,15 +145,20 @@ impl InKernel {
         match self {
             InKernel::Extension(installed) => installed.program(name),
             InKernel::Object(loaded) => loaded.program(name),
+            InKernel::Module(module) => module.program(name),
         }
     }
 
     /// What went wrong in an extension's programs so far.
     pub fn complaint(&self, names: &[&str]) -> Option<String> {
-        let InKernel::Extension(installed) = self else { return None };
-        let panics: u64 = names.iter().map(|name| installed.state(name).panics).sum();
-        let last = names.iter().flat_map(|name| installed.panics(name)).next_back();
-        (panics > 0).then(|| format!("{panics} panics, the last one: {last:?}"))
+        let last = match self {
+            InKernel::Object(_) => None,
+            InKernel::Extension(installed) => names.iter().flat_map(|name| installed.panics(name)).next_back(),
+            InKernel::Module(module) => {
+                names.iter().flat_map(|name| module.panics(name).unwrap_or_default()).next_back()
+            }
+        };
+        last.map(|last| format!("there were panics, the last one: {last:?}"))
     }
 }
 

@@ -3,6 +3,7 @@
 mod accept;
 mod calibrate;
 pub mod count;
+mod count_bmc;
 pub mod experiments;
 mod guest;
 mod list;
@@ -32,6 +33,9 @@ enum Command {
     Calibrate(calibrate::Options),
     /// Count the instructions that runs execute, the same in every run
     Count(count::Options),
+    /// Count what the cache in front of memcached executes, in the guest of an experiment
+    #[command(hide = true)]
+    CountBmc(count_bmc::Options),
     /// Run a command in a virtual machine with another kernel
     Guest(guest::Options),
     /// Say which experiments there are
@@ -51,6 +55,7 @@ impl Options {
             Command::Accept(options) => options.run(common),
             Command::Calibrate(options) => options.run(common),
             Command::Count(options) => options.run(common),
+            Command::CountBmc(options) => options.run(),
             Command::Predict(options) => options.run(common),
             Command::Guest(options) => options.run(common),
             Command::List(options) => options.run(common),

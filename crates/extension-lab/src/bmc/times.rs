@@ -74,42 +74,60 @@ impl Trial for Prepared {
         let load_ms = started.elapsed().as_secs_f64() * 1e3;
         // Not before: loading uses all processors that it finds.
         let _pinned = pin_to_current_cpu();
-        let mut times: Vec<(&'static str, Vec<f64>)> = Vec::new();
-        let mut run = Run::default();
-        for n in 0..self.plan.repeat {
-            if (request.is_interrupted)() {
-                return Err(LabError::Interrupted);
-            }
-            for step in steps(n) {
-                let ns = run.one(loaded.program(step.program), &step)?;
-                let Some(name) = step.name else { continue };
-                match times.iter_mut().find(|(known, _)| *known == name) {
-                    Some((_, all)) => all.push(ns),
-                    None => times.push((name, vec![ns])),
-                }
-            }
-        }
+        let times = measure(&loaded, &self.nothing, self.plan.repeat, request.is_interrupted)?;
         let mut outcome = Outcome { void: loaded.complaint(&PROGRAMS), ..Outcome::default() };
-        let nothing = self.nothing(&mut run)?;
-        let times: Vec<(&str, f64)> =
-            times.iter().map(|(name, all)| (*name, (median(all) - nothing).max(1.0))).collect();
-        let same = times.iter().filter(|(name, _)| !DIFFERENT.contains(name));
-        let logarithms: Vec<f64> = same.map(|(_, ns)| ns.ln()).collect();
-        outcome.samples.push(Samples::one("together", "ns", mean(&logarithms).exp()));
-        outcome.samples.extend(times.into_iter().map(|(name, ns)| Samples::one(name, "ns", ns)));
+        outcome.notes.insert("a program that does nothing".into(), format!("{} ns", times.nothing));
+        outcome.samples.push(Samples::one("together", "ns", times.together()));
+        outcome.samples.extend(times.kinds.into_iter().map(|(name, ns)| Samples::one(name, "ns", ns)));
         outcome.samples.push(Samples::one("load", "ms", load_ms));
         outcome.samples.push(Samples::one("verified", "instructions", verified(&loaded)?));
-        outcome.notes.insert("a program that does nothing".into(), format!("{nothing} ns"));
         Ok(outcome)
     }
 }
 
-impl Prepared {
-    fn nothing(&self, run: &mut Run) -> Result<f64, LabError> {
-        let step = Step { program: ANSWER, packet: packets::other(), returns: PASS, name: None };
-        let times = (0..self.plan.repeat).map(|_| run.one(self.nothing.program(step.program), &step));
-        Ok(median(&times.collect::<Result<Vec<_>, _>>()?))
+/// Times by the kernel's clock, in nanoseconds.
+pub struct Measured {
+    /// Of each kind of packet, less what nothing takes.
+    pub kinds: Vec<(&'static str, f64)>,
+    /// Of a program that does nothing.
+    pub nothing: f64,
+}
+
+impl Measured {
+    /// The geometric mean of the kinds that all programs do the same for.
+    pub fn together(&self) -> f64 {
+        let same = self.kinds.iter().filter(|(name, _)| !DIFFERENT.contains(name));
+        mean(&same.map(|(_, ns)| ns.ln()).collect::<Vec<f64>>()).exp()
     }
+}
+
+/// Goes so often through all kinds of packets.
+pub fn measure(
+    loaded: &InKernel,
+    nothing: &Loaded,
+    repeat: u32,
+    is_interrupted: &dyn Fn() -> bool,
+) -> Result<Measured, LabError> {
+    let mut times: Vec<(&'static str, Vec<f64>)> = Vec::new();
+    let mut run = Run::default();
+    for n in 0..repeat {
+        if is_interrupted() {
+            return Err(LabError::Interrupted);
+        }
+        for step in steps(n) {
+            let ns = run.one(loaded.program(step.program), &step)?;
+            let Some(name) = step.name else { continue };
+            match times.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, all)) => all.push(ns),
+                None => times.push((name, vec![ns])),
+            }
+        }
+    }
+    let step = Step { program: ANSWER, packet: packets::other(), returns: PASS, name: None };
+    let idle = (0..repeat).map(|_| run.one(nothing.program(step.program), &step));
+    let nothing = median(&idle.collect::<Result<Vec<_>, _>>()?);
+    let kinds = times.iter().map(|(name, all)| (*name, (median(all) - nothing).max(1.0))).collect();
+    Ok(Measured { kinds, nothing })
 }
 
 /// Instructions that the verifier looked at, of all programs.

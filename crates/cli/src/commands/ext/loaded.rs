@@ -9,7 +9,7 @@ use std::path::Path;
 /// An extension in the kernel.
 pub enum Loaded {
     /// As BPF, with its memory.
-    Bpf(Installed),
+    Bpf(Box<Installed>),
     /// As machine code.
     Module(LoadedModule),
 }
@@ -21,7 +21,7 @@ impl Loaded {
         let bytes = std::fs::read(path).map_err(|e| InstallError::file("read", path, &e))?;
         match native::module_name(&bytes) {
             Some(name) => LoadedModule::load(&name, &bytes, &names).map(Loaded::Module),
-            None => Installed::load(path, &names).map(Loaded::Bpf),
+            None => Installed::load(path, &names).map(|i| Loaded::Bpf(Box::new(i))),
         }
     }
 
