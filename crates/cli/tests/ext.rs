@@ -36,6 +36,7 @@ fn from_nothing_to_an_attached_extension() {
     std::fs::create_dir_all(&folder).expect("folder");
     let made = kara(&folder, &["ext", "new", "hello"]);
     assert!(made.status.success(), "{}", said(&made));
+    with_a_map(&folder.join("hello/src/lib.rs"));
     let built = kara(&folder, &["ext", "build", "hello", "-o", "hello.o"]);
     if built.status.code() == Some(3) {
         eprintln!("SKIPPED: {}", said(&built));
@@ -59,6 +60,20 @@ fn from_nothing_to_an_attached_extension() {
     assert!(text.contains("hello: hello_program on v1, 0 panics"), "{text}");
     let ipv4 = text.lines().find_map(|l| l.trim().strip_prefix("IPV4 ")?.parse::<u64>().ok());
     assert!(ipv4.is_some_and(|n| n >= 3), "{text}");
+    assert!(text.contains("\n  SEEN (hash of 16)\n    0800 = 01\n"), "{text}");
+}
+
+/// Has the program keep which kinds of packets it has seen.
+fn with_a_map(source: &Path) {
+    let text = std::fs::read_to_string(source).expect("source");
+    let text = text.replace(
+        "counter!(static OTHER);",
+        "counter!(static OTHER);\nkernel_map!(static SEEN: Hash<[u8; 2], u8>, 16);",
+    );
+    let text = text.replace("XdpVerdict, counter, xdp}", "XdpVerdict, counter, kernel_map, xdp}");
+    let text =
+        text.replace("0x0800 => IPV4.add(1),", "0x0800 => { IPV4.add(1); SEEN.insert(&header.kind.0, &1).unwrap() }");
+    std::fs::write(source, text).expect("source");
 }
 
 #[test]

@@ -31,6 +31,9 @@ mod imports {
         pub safe fn adjust_tail(delta: i32) -> i32;
         pub safe fn interface() -> u32;
         pub safe fn redirect(interface: u32, flags: u32) -> u32;
+        pub fn map_get(map: *const crate::map::Definition, key: *const u8, to: *mut u8) -> u32;
+        pub fn map_set(map: *const crate::map::Definition, key: *const u8, value: *const u8) -> i32;
+        pub fn map_remove(map: *const crate::map::Definition, key: *const u8) -> i32;
     }
 }
 
@@ -184,4 +187,6 @@ pub(crate) mod native {
     pub fn redirect(_interface: u32, _flags: u32) -> u32 {
         4
     }
+
+    pub use crate::map::native::{Content, map_get, map_remove, map_set};
 }

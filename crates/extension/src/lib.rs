@@ -26,7 +26,7 @@
 //! where [`testing`] runs it on packets: unit tests, fuzzing and Miri work as usual.
 //!
 //! What lives longer than one run is in statics: [`Counter`], [`Mutex`], [`PerCpu`], and the standard
-//! atomics. The heap (`alloc`) works and is empty again at the start of each run, which is why a
+//! atomics; and in maps of the kernel ([`kernel_map!`]). The heap (`alloc`) works and is empty again at the start of each run, which is why a
 //! [`Mutex`] only takes values without pointers ([`Shared`]).
 
 #![cfg_attr(any(target_arch = "wasm32", target_os = "none"), no_std)]
@@ -40,6 +40,8 @@ pub mod header;
 mod heap;
 pub mod hook;
 mod host;
+#[cfg(not(target_os = "none"))]
+pub mod map;
 mod packet;
 mod plain;
 mod shared;

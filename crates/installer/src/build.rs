@@ -8,6 +8,7 @@ use crate::compiler;
 use crate::error::InstallError;
 use crate::frames;
 use karakoram_translator::launder::Launder;
+use karakoram_translator::maps::EXPORT;
 use karakoram_translator::toolchain::Toolchain;
 use karakoram_translator::{Manifest, Options, translate};
 use std::path::{Path, PathBuf};
@@ -64,6 +65,7 @@ pub struct Separate {
     toolchain: Toolchain,
     archive: PathBuf,
     symbols: Vec<String>,
+    maps: Vec<String>,
     options: BuildOptions,
 }
 
@@ -72,7 +74,9 @@ pub fn separate(options: &BuildOptions) -> Result<Separate, InstallError> {
     let toolchain = Toolchain::find()?;
     let archive = compile(&source(options), &WebAssembly("staticlib", "a").into())?;
     let bytes = std::fs::read(&archive).map_err(|e| InstallError::file("read", &archive, &e))?;
-    Ok(Separate { toolchain, archive, symbols: symbols(&bytes), options: options.clone() })
+    let programs = symbols(&bytes, "kara:").into_iter().filter(|s| s.split(':').count() == 4);
+    let maps = symbols(&bytes, EXPORT);
+    Ok(Separate { toolchain, archive, symbols: programs.collect(), maps, options: options.clone() })
 }
 
 impl Separate {
@@ -86,20 +90,20 @@ impl Separate {
         let Some(symbol) = self.symbols.iter().find(|s| s.rsplit(':').next() == Some(name)) else {
             return Err(InstallError::Source(format!("there is no program {name}")));
         };
-        let wasm = self.toolchain.link(&self.archive, &[symbol], STACK_ARGUMENT)?;
+        let exports: Vec<&str> = std::iter::once(symbol).chain(&self.maps).map(String::as_str).collect();
+        let wasm = self.toolchain.link(&self.archive, &exports, STACK_ARGUMENT)?;
         translate_to_object(&self.toolchain, &wasm, &self.options)
     }
 }
 
-/// Names of programs in an archive.
-fn symbols(archive: &[u8]) -> Vec<String> {
-    const START: &[u8] = b"kara:";
+/// Names in an archive that begin so.
+fn symbols(archive: &[u8], start: &str) -> Vec<String> {
     let is_part = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b':' | b'-');
-    let found = archive.windows(START.len()).enumerate().filter(|(_, w)| *w == START).map(|(at, _)| {
+    let found = archive.windows(start.len()).enumerate().filter(|(_, w)| *w == start.as_bytes()).map(|(at, _)| {
         let text: Vec<u8> = archive[at..].iter().copied().take_while(is_part).collect();
         String::from_utf8(text).expect("letters")
     });
-    let mut found: Vec<String> = found.filter(|s| s.split(':').count() == 4).collect();
+    let mut found: Vec<String> = found.collect();
     found.sort();
     found.dedup();
     found

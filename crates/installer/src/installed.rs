@@ -1,5 +1,6 @@
 //! An extension in the kernel: its programs and its memory.
 
+use crate::contents::{self, MapContents};
 use crate::error::InstallError;
 use crate::memory::Memory;
 use karakoram_elf::container::Container;
@@ -136,6 +137,12 @@ impl Installed {
                 Panic { time_ns, cpu, file, line, what }
             }
         }
+    }
+
+    /// The maps of the kernel that the loaded programs use, with what is in them.
+    pub fn maps(&self) -> Vec<MapContents> {
+        let declared = self.memory.manifest.maps.iter();
+        declared.filter_map(|m| Some(contents::read(self.loaded.map(&m.name).ok()?, m))).collect()
     }
 
     /// The counters by name.

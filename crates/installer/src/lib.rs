@@ -3,6 +3,7 @@
 
 pub mod build;
 mod compiler;
+mod contents;
 pub mod error;
 mod frames;
 pub mod installed;
@@ -11,5 +12,6 @@ mod pages;
 pub mod vendor;
 
 pub use build::{BuildOptions, Built, build};
+pub use contents::MapContents;
 pub use error::InstallError;
 pub use installed::{Installed, Panic, State};

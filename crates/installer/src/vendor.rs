@@ -17,6 +17,8 @@ const FILES: &[(&str, &str)] = files![
     "extension/src/hook.rs",
     "extension/src/host.rs",
     "extension/src/host/module.rs",
+    "extension/src/map.rs",
+    "extension/src/map/native.rs",
     "extension/src/packet.rs",
     "extension/src/plain.rs",
     "extension/src/shared.rs",

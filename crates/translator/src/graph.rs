@@ -8,6 +8,7 @@
 use crate::Options;
 use crate::error::{TranslateError, unsupported};
 use crate::host::Host;
+use crate::maps::{self, KernelMap};
 use crate::module::Module;
 use std::collections::{BTreeMap, BTreeSet};
 use wasmparser::Operator;
@@ -80,6 +81,8 @@ pub struct Plan {
     pub machines: Vec<Vec<u32>>,
     /// Functions that a call through a pointer can reach, by type, with their places in the table.
     pub targets: BTreeMap<u32, Vec<(u32, u32)>>,
+    /// Maps of the kernel.
+    pub maps: Vec<KernelMap>,
     /// Functions that always end the run.
     pub diverging: BTreeSet<u32>,
 }
@@ -107,7 +110,7 @@ impl Plan {
 
 /// Decides.
 pub fn plan(module: &Module, options: &Options) -> Result<Plan, TranslateError> {
-    let mut plan = Plan { entries: entries(module)?, ..Plan::default() };
+    let mut plan = Plan { entries: entries(module)?, maps: maps::declared(module)?, ..Plan::default() };
     for (index, number) in &module.table {
         if module.function(*number).is_some() {
             plan.targets.entry(module.type_of(*number)).or_default().push((*index, *number));

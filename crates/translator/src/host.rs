@@ -1,6 +1,7 @@
 //! The host functions: what the extension crate imports from module `kara`.
 
 use crate::module::{Signature, Ty};
+use crate::runtime::Operation;
 
 /// A host function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +34,8 @@ pub enum Host {
     Interface,
     /// `redirect(interface, flags) -> i32`: the verdict.
     Redirect,
+    /// `map_get(map, key, to) -> i32`, `map_set(map, key, value) -> i32`, `map_remove(map, key) -> i32`.
+    Map(Operation),
 }
 
 const ALL: &[(&str, Host, &[Ty], Option<Ty>)] = &[
@@ -56,6 +59,9 @@ const ALL: &[(&str, Host, &[Ty], Option<Ty>)] = &[
     ("adjust_tail", Host::AdjustTail, &[Ty::I32], Some(Ty::I32)),
     ("interface", Host::Interface, &[], Some(Ty::I32)),
     ("redirect", Host::Redirect, &[Ty::I32, Ty::I32], Some(Ty::I32)),
+    ("map_get", Host::Map(Operation::Get), &[Ty::I32, Ty::I32, Ty::I32], Some(Ty::I32)),
+    ("map_set", Host::Map(Operation::Set), &[Ty::I32, Ty::I32, Ty::I32], Some(Ty::I32)),
+    ("map_remove", Host::Map(Operation::Remove), &[Ty::I32, Ty::I32], Some(Ty::I32)),
 ];
 
 impl Host {
@@ -72,6 +78,7 @@ impl Host {
 
     /// Whether it works on the packet.
     pub fn needs_context(self) -> bool {
-        !matches!(self, Host::Panic | Host::Now | Host::Random | Host::Cpu | Host::Control | Host::Redirect)
+        use Host::{Control, Cpu, Map, Now, Panic, Random, Redirect};
+        !matches!(self, Panic | Now | Random | Cpu | Control | Redirect | Map(_))
     }
 }

@@ -17,6 +17,7 @@ mod host;
 pub mod launder;
 pub mod layout;
 pub mod manifest;
+pub mod maps;
 pub mod module;
 mod numeric;
 pub mod runtime;

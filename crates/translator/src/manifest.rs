@@ -1,5 +1,6 @@
 //! What the loader of an extension must know, as JSON in a section of the object.
 
+use crate::maps::KernelMap;
 use serde::{Deserialize, Serialize};
 
 /// Section of the manifest.
@@ -20,6 +21,9 @@ pub struct Manifest {
     pub sites: Vec<Site>,
     /// Statics that user space reads by name.
     pub exported: Vec<Exported>,
+    /// Maps of the kernel.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub maps: Vec<KernelMap>,
 }
 
 /// A program.

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod calls;
+mod maps;
 mod packet;
 mod support;
 
@@ -13,7 +14,8 @@ use crate::layout::{self, control};
 use crate::manifest::{Exported, IMAGE_SECTION, Manifest, Program, SECTION, Site};
 use crate::module::Module;
 use crate::{Options, Translation};
-use std::collections::BTreeMap;
+pub(crate) use maps::Operation;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// Version of the layout and the manifest.
@@ -33,6 +35,8 @@ struct Assembler<'a> {
     sites: Vec<Site>,
     /// Bytes of the records of members of machines.
     records: BTreeMap<u32, usize>,
+    /// Maps of the kernel that are used, by number.
+    used_maps: BTreeSet<usize>,
 }
 
 /// Puts a module together.
@@ -45,6 +49,7 @@ pub(crate) fn assemble(module: &Module, plan: &Plan, options: &Options) -> Resul
         debug: Debug::new(),
         sites: Vec::new(),
         records: BTreeMap::new(),
+        used_maps: BTreeSet::new(),
     };
     assembler.functions()?;
     for machine in 0..plan.machines.len() {
@@ -54,6 +59,7 @@ pub(crate) fn assemble(module: &Module, plan: &Plan, options: &Options) -> Resul
         assembler.program(number, entry);
     }
     assembler.place_records();
+    assembler.map_functions();
     assembler.runtime();
     Ok(assembler.finish())
 }
@@ -219,7 +225,7 @@ done:
         let throw = self.debug.kernel_function("bpf_throw");
         let ir = format!(
             "target datalayout = \"e-m:e-p:64:64-i64:64-i128:128-n32:64-S128\"\ntarget triple = \"bpfel\"\n\n\
-             @arena = dso_local global {{ i32, i32, i32, i32, i32 }} {{ i32 {ARENA}, i32 0, i32 0, i32 1048576, i32 {MAPPABLE} }}, section \"maps\", align 4\n\
+             @arena = dso_local global {{ i32, i32, i32, i32, i32 }} {{ i32 {ARENA}, i32 0, i32 0, i32 1048576, i32 {MAPPABLE} }}, section \"maps\", align 4\n{}\
              @_license = dso_local constant [13 x i8] c\"Dual MIT/GPL\\00\", section \"license\", align 1\n\
              @kara_manifest = dso_local constant {}, section \"{SECTION}\", align 1\n\
              @kara_image = dso_local constant {}, section \"{IMAGE_SECTION}\", align 4\n\
@@ -228,6 +234,7 @@ done:
              attributes #1 = {{ alwaysinline nounwind \"no-jump-tables\"=\"true\" \"no-builtins\" }}\n\
              attributes #2 = {{ nounwind memory(none) }}\n\
              {}!99999 = !{{!\"branch_weights\", i32 1, i32 100000}}\n",
+            self.map_definitions(),
             string(json.as_bytes()),
             string(&image),
             support::INTRINSICS,
@@ -256,6 +263,7 @@ done:
             memory_end: self.module.memory_end,
             programs: programs.collect(),
             exported: exported.collect(),
+            maps: self.used_maps.iter().map(|number| self.plan.maps[*number].clone()).collect(),
             sites,
         }
     }

@@ -11,7 +11,7 @@ mod packets;
 mod table;
 
 use karakoram_bpf::map::{MapDef, MapType};
-use karakoram_corpus::{PROGRAMS, Program};
+use karakoram_corpus::{MAP_PROGRAMS, PROGRAMS, Program};
 use karakoram_extension::testing;
 use karakoram_installer::build::{Separate, separate};
 use karakoram_installer::{BuildOptions, InstallError, Installed};
@@ -82,7 +82,7 @@ fn in_guest(kernel: &str) {
 fn wanted() -> Vec<Program> {
     let only = variable("ONLY");
     let is_wanted = |p: &&Program| only.as_deref().is_none_or(|o| o.split(',').any(|n| n == p.0));
-    PROGRAMS.iter().filter(is_wanted).copied().collect()
+    PROGRAMS.iter().chain(MAP_PROGRAMS).filter(is_wanted).copied().collect()
 }
 
 /// The version as in `6.18`.

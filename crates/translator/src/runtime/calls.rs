@@ -105,6 +105,7 @@ impl Emitter<'_> {
                 let value = self.text.value(format!("load i32, ptr {at}, align 4"));
                 self.widen(Ty::I32, &value)
             }
+            Host::Map(operation) => self.map_call(operation, arguments),
             Host::Redirect => self.helper(helper::REDIRECT, &format!("i64 {}, i64 {}", arguments[0], arguments[1])),
         }
     }

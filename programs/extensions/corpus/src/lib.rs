@@ -40,15 +40,17 @@ pub type Program = (&'static str, fn(&mut Xdp) -> XdpVerdict);
 
 /// Lists the programs of the modules.
 macro_rules! list {
-    ($($module:ident: $($name:ident)*;)*) => {
+    ($(#[$meta:meta])* $list:ident: $($module:ident: $($name:ident)*;)*) => {
         $(pub mod $module;)*
 
-        /// All programs.
-        pub const PROGRAMS: &[Program] = &[$($((stringify!($name), $module::$name)),*),*];
+        $(#[$meta])*
+        pub const $list: &[Program] = &[$($((stringify!($name), $module::$name)),*),*];
     };
 }
 
 list! {
+    /// Programs that need nothing but the packet.
+    PROGRAMS:
     parsing: ethernet_kind vlan_stack ipv4_header ipv4_options udp_ports tcp_flags tcp_options ipv6_extensions
         dns_question dns_labels tls_server_name http_request memcached_command arp_sender icmp_echo
         quic_header dhcp_options gre_inner vxlan_network ntp_fields json_depth number_list;
@@ -66,4 +68,11 @@ list! {
         regex_like longest_prefix aho_like moving_average bloom count_min sliding_window lfsr brainfuck
         stack_machine closures iterators many_arguments generics wide_multiply bit_tricks saturating
         shared_counter shared_table per_cpu_state headers_rewrite swap_addresses grow_and_trim;
+}
+
+list! {
+    /// Programs with maps of the kernel, which modules do not have.
+    #[cfg(not(target_os = "none"))]
+    MAP_PROGRAMS:
+    maps: flows_by_source histogram recent_senders chosen_map map_until_full;
 }

@@ -173,6 +173,7 @@ impl Options {
             leaked: state.leaked,
             load_ms,
             counters: loaded.counters()?,
+            maps: loaded.maps(),
         })
     }
 

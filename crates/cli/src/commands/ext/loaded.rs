@@ -1,7 +1,7 @@
 //! An extension in the kernel, as BPF or as a module.
 
 use crate::failure::Failure;
-use karakoram_installer::{InstallError, Installed, Panic, State, installed};
+use karakoram_installer::{InstallError, Installed, MapContents, Panic, State, installed};
 use karakoram_kernel::load::LoadedProgram;
 use karakoram_native::{LoadedModule, loaded as native};
 use std::path::Path;
@@ -56,6 +56,14 @@ impl Loaded {
         match self {
             Loaded::Bpf(installed) => Ok(installed.panics(name)),
             Loaded::Module(module) => module.panics(name).map_err(super::failure),
+        }
+    }
+
+    /// The maps of the kernel; modules have none.
+    pub fn maps(&self) -> Vec<MapContents> {
+        match self {
+            Loaded::Bpf(installed) => installed.maps(),
+            Loaded::Module(_) => Vec::new(),
         }
     }
 

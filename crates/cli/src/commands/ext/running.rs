@@ -2,6 +2,7 @@
 //! that process says how things are and looks whether it shall end.
 
 use crate::failure::Failure;
+use karakoram_installer::MapContents;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -27,6 +28,9 @@ pub struct Snapshot {
     pub load_ms: u64,
     /// Counters by name.
     pub counters: Vec<(String, u64)>,
+    /// Maps of the kernel.
+    #[serde(default)]
+    pub maps: Vec<MapContents>,
 }
 
 /// Where the folders are.

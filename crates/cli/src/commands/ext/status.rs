@@ -4,6 +4,7 @@ use super::running;
 use crate::arguments::Common;
 use crate::failure::{Answer, Failure};
 use crate::output;
+use karakoram_installer::MapContents;
 use serde_json::json;
 
 /// Options of `kara ext status`.
@@ -12,6 +13,14 @@ pub struct Options {
     /// Only this one
     #[arg(value_name = "NAME")]
     name: Option<String>,
+}
+
+/// A map with its first entries, keys and values as bytes.
+fn of_map(map: &MapContents) -> String {
+    let entries = map.entries.iter().map(|(key, value)| format!("\n    {key} = {value}"));
+    let entries: String = entries.collect();
+    let more = if map.has_more { "\n    ..." } else { "" };
+    format!("\n  {} ({} of {}){entries}{more}", map.name, map.kind, map.capacity)
 }
 
 impl Options {
@@ -34,6 +43,7 @@ impl Options {
                 text += &format!(", {} runs kept a lock", s.leaked);
             }
             s.counters.iter().for_each(|(name, value)| text += &format!("\n  {name} {value}"));
+            s.maps.iter().for_each(|map| text += &of_map(map));
             output::print_text(&(text + "\n"));
         }
         Ok(Answer::Yes)
