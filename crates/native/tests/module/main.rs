@@ -6,6 +6,7 @@
 
 mod corpus;
 mod faults;
+mod hooks;
 #[path = "../../../installer/tests/corpus/packets.rs"]
 mod packets;
 
@@ -26,7 +27,7 @@ fn modules_in_a_guest() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("modules");
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("folder");
-    for name in ["corpus", "faults"] {
+    for name in ["corpus", "faults", "hooks"] {
         if !built(name, &kernels, &folder) {
             return;
         }
@@ -55,6 +56,13 @@ fn modules_in_a_guest() {
 fn every_program_of_the_corpus_does_the_same_as_on_the_host() {
     if let Some(folder) = variable("MODULES") {
         corpus::compare(Path::new(&folder), runs());
+    }
+}
+
+#[test]
+fn what_only_hooks_have_is_as_on_the_host() {
+    if let Some(folder) = variable("MODULES") {
+        hooks::compare(Path::new(&folder), runs());
     }
 }
 
