@@ -193,6 +193,12 @@ impl State {
         });
     }
 
+    /// The slot of the frame that contains the byte at `offset`, and what is known of its value.
+    pub fn slot_at(&self, offset: i64) -> Option<((i16, u8), &Fact)> {
+        let contains = |(at, size): &(i16, u8)| (*at as i64..*at as i64 + *size as i64).contains(&offset);
+        self.stack.iter().find(|(slot, _)| contains(slot)).map(|(slot, fact)| (*slot, fact))
+    }
+
     fn kill_stack(&mut self, range: Option<(i64, i64)>) {
         match range {
             None if !self.stack.is_empty() => self.stack = Rc::default(),
@@ -474,6 +480,14 @@ impl Analysis<'_> {
         }
     }
 
+    /// What a helper writes to the frame are numbers for the verifier, also where it read pointers.
+    fn fill(&mut self, from: i64, bytes: u32) {
+        if let (Ok(at @ -512..0), 1 | 2 | 4 | 8) = (i16::try_from(from), bytes) {
+            let number = Fact::scalar(Range::of_bits(8 * bytes));
+            Rc::make_mut(&mut self.state.stack).insert((at, bytes as u8), number);
+        }
+    }
+
     fn touch(&mut self, range: Option<(i64, i64)>, mode: Mode) {
         self.touched.push(Touched { in_packet: false, range, mode });
     }
@@ -567,6 +581,9 @@ impl Analysis<'_> {
                     self.touch(Some(range), access.mode);
                     if access.mode != Mode::Read {
                         self.state.kill_stack(Some(range));
+                    }
+                    if access.mode == Mode::Write && model.has_contract {
+                        self.fill(from, bytes);
                     }
                 }
                 _ if self.reaches_stack(&address) => {

@@ -562,6 +562,7 @@ impl<'a> Symbols<'a> {
             return Ok(constant);
         }
         let facts = self.facts;
+        let mut is_number = false;
         if region == Region::Stack && relevant.stack == 0 {
             let live = &facts.live_stack[self.entry];
             let state = facts.before[self.entry].as_ref().expect("windows start at reachable points");
@@ -575,11 +576,13 @@ impl<'a> Symbols<'a> {
                     self.bytes.insert(key, byte);
                     return Ok(byte);
                 }
+                is_number = state.slot_at(offset).is_some_and(|(_, fact)| fact.kind == Kind::Scalar);
             } else if *live != crate::facts::StackBytes::ALL {
                 return Err(Refusal::ReadsDead("the stack at an unknown place".to_string()));
             }
         }
         let tag = match region {
+            _ if is_number => None,
             Region::Stack | Region::Any if facts.frame_holds_pointers => Some(Region::Any),
             _ if facts.stack_escapes => Some(Region::Any),
             _ => None,
@@ -598,14 +601,13 @@ impl<'a> Symbols<'a> {
 
     /// The byte of a stack slot whose contents the facts know.
     fn spilled_byte(&mut self, state: &State, offset: i64) -> Option<Term> {
-        let (o, s) = state.stack.keys().copied().find(|(o, s)| (*o as i64..*o as i64 + *s as i64).contains(&offset))?;
+        let ((o, s), fact) = state.slot_at(offset)?;
         let live = &self.facts.live_stack[self.entry];
         // Bytes of a slot that is only partly live must not be related to the live rest.
         if !(o as i64..o as i64 + s as i64).all(|b| live.contains(b)) {
             return None;
         }
         // A slot whose value has no name would get a new unknown for each of its bytes.
-        let fact = state.stack[&(o, s)];
         if fact.root.is_none() && fact.value().is_none() {
             return None;
         }
