@@ -19,7 +19,7 @@ const BATCH_FOR_SINGLE: u32 = 20;
 const FEWEST_SINGLE: u32 = 100;
 /// Fewest runs in a slice, and most slices: the kernel takes some milliseconds to prepare and to end a call.
 const FEWEST_IN_SLICE: u32 = 10_000;
-const MOST_SLICES: u32 = 8;
+const MOST_SLICES: u32 = 16;
 
 /// A version of a program that can be loaded again and again.
 pub trait Version {

@@ -201,15 +201,17 @@ fn curves(text: &FigureText, results: &Results, analysis: &Analysis) -> Option<D
     Some((text.of.clone(), "Medians over trials; the area is from the lowest to the highest.", plot))
 }
 
-/// The median of several curves; points belong together by their place where all have as many, and
-/// by their x otherwise.
+/// The median of several curves; points belong together by their place in the order of x where all have as many,
+/// and by their x otherwise.
 fn typical(label: &str, curves: &[&Curve]) -> Series {
     let mut groups: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
     let is_even = curves.iter().all(|c| c.points.len() == curves[0].points.len());
     for curve in curves {
-        for (place, point) in curve.points.iter().enumerate() {
+        let mut points = curve.points.clone();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for (place, point) in points.into_iter().enumerate() {
             let key = if is_even { place as u64 } else { point.0.max(0.0).to_bits() };
-            groups.entry(key).or_default().push(*point);
+            groups.entry(key).or_default().push(point);
         }
     }
     let point = |group: &Vec<(f64, f64)>| {

@@ -16,8 +16,10 @@ use karakoram_kernel::error::KernelError;
 use karakoram_kernel::load::LoadedProgram;
 use karakoram_kernel::run::{RunInput, RunOutput, Runner, pin_to_current_cpu};
 use serde::Deserialize;
+use std::cell::RefCell;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 /// The kind.
 pub struct Probe;
@@ -72,13 +74,17 @@ impl Kind for Probe {
         }
         let object = programs::build(workshop, "lab/probes", plan.build)?;
         programs::entry(&object, Some(&plan.operation))?;
-        Ok(Box::new(Prepared { plan, object }))
+        let repeats = Rc::new(RefCell::new(vec![0; plan.counts.len()]));
+        Ok(Box::new(Prepared { plan, object, repeats }))
     }
 }
 
 struct Prepared {
     plan: Plan,
     object: PathBuf,
+    /// Runs in one system call, for each of the counts; 0 is not known yet. Each call waits for the kernel for
+    /// tens of milliseconds, so all trials use what the first one found.
+    repeats: Rc<RefCell<Vec<u32>>>,
 }
 
 impl Sliced for Prepared {
@@ -87,8 +93,8 @@ impl Sliced for Prepared {
         fill(&loaded, loaded.program(&self.plan.operation))?;
         let (cost, fixed) = (SliceValues::new("cost", "ns"), SliceValues::new("fixed", "ns"));
         let random = Random::new(request.seed);
-        let repeats = vec![0; self.plan.counts.len()];
-        Ok(Box::new(Probing { plan: self.plan.clone(), loaded, random, repeats, cost, fixed }))
+        let (plan, repeats) = (self.plan.clone(), self.repeats.clone());
+        Ok(Box::new(Probing { plan, loaded, random, repeats, cost, fixed }))
     }
 }
 
@@ -97,8 +103,7 @@ struct Probing {
     plan: Plan,
     loaded: Loaded,
     random: Random,
-    /// Runs in one system call, for each of the counts; 0 is not known yet.
-    repeats: Vec<u32>,
+    repeats: Rc<RefCell<Vec<u32>>>,
     cost: SliceValues,
     fixed: SliceValues,
 }
@@ -130,21 +135,24 @@ impl Slices for Probing {
 
 impl Probing {
     /// Time of one run that does the operation `count` times, in ns.
-    fn time(&mut self, place: usize) -> Result<f64, LabError> {
+    fn time(&self, place: usize) -> Result<f64, LabError> {
         let count = self.plan.counts[place];
         let mut work = [0; WORK_BYTES];
         work[TIMES..TIMES + 4].copy_from_slice(&count.to_ne_bytes());
         self.loaded.mapping("work")?.write(0, &work).map_err(|e| failed(&e))?;
-        if self.repeats[place] == 0 {
-            self.repeats[place] = self.repeats_of(self.plan.slice_us * 1000 / self.plan.counts.len() as u64)?;
-        }
-        let (spent, output) = self.spend(self.repeats[place])?;
+        let known = self.repeats.borrow()[place];
+        let repeat = match known {
+            0 => self.repeats_of(self.plan.slice_us * 1000 / self.plan.counts.len() as u64)?,
+            known => known,
+        };
+        self.repeats.borrow_mut()[place] = repeat;
+        let (spent, output) = self.spend(repeat)?;
         self.loaded.mapping("work")?.read(0, &mut work).map_err(|e| failed(&e))?;
         let done = u32::from_ne_bytes(work[DONE_AT..DONE_AT + 4].try_into().expect("four bytes"));
         if output.retval != DONE || done != count {
             return Err(failed(&format!("it was to be done {count} times, and was {done} times")));
         }
-        Ok(spent as f64 / f64::from(self.repeats[place]))
+        Ok(spent as f64 / f64::from(repeat))
     }
 
     /// Runs that take about so long, but so many that entering the system call, once for all, is no matter.

@@ -38,7 +38,7 @@ pub(super) struct Run {
     full: SliceValues,
     /// How often nothing was lost at full speed.
     unhurt: usize,
-    /// Rates offered and received.
+    /// Rates offered and received, in the same shares.
     points: Vec<(f64, f64)>,
 }
 
@@ -58,13 +58,10 @@ impl Slices for Run {
         let tried = self.attempt(rate, request)?;
         self.unhurt += usize::from(tried.loss_at_full <= self.parts.plan.loss);
         self.full.values.push(tried.full);
-        let received = tried.offered * (1.0 - tried.loss);
-        self.points.push((tried.offered, received));
-        self.search.learn(Try {
-            offered: tried.offered / tried.full,
-            received: received / tried.full,
-            loss: tried.loss,
-        });
+        let offered = tried.offered / tried.full;
+        let received = offered * (1.0 - tried.loss);
+        self.points.push((offered, received));
+        self.search.learn(Try { offered, received, loss: tried.loss });
         Ok(self.search.next().is_some())
     }
 
@@ -136,7 +133,7 @@ impl Run {
     }
 
     fn report(&self, found: &Found) -> Outcome {
-        let share = found.threshold;
+        let (share, level) = (found.threshold, median(&self.full.values));
         let mut outcome = Outcome::default();
         let values = self.full.values.iter().map(|full| full * share).collect();
         outcome.slices.push(SliceValues { values, ..SliceValues::new("loss_free_rate", "packets/s") });
@@ -146,7 +143,7 @@ impl Run {
             name: "received over offered".into(),
             x: "offered (packets/s)".into(),
             y: "received (packets/s)".into(),
-            points: self.points.clone(),
+            points: self.points.iter().map(|(x, y)| (x * level, y * level)).collect(),
         });
         if found.is_generator_bound || 2 * self.unhurt > self.full.values.len() {
             outcome.notes.insert("limit".into(), "the generator's: the rate is a lower bound".into());
