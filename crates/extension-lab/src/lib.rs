@@ -2,6 +2,7 @@
 //! them with the same programs in C.
 
 mod bmc;
+mod primitives;
 mod programs;
 
 pub use bmc::instructions::count;
@@ -10,5 +11,5 @@ use karakoram_lab::trial::Kind;
 
 /// All kinds, by name.
 pub fn kinds() -> &'static [&'static dyn Kind] {
-    &[&bmc::times::Times, &bmc::instructions::Instructions, &bmc::load::Load]
+    &[&bmc::times::Times, &bmc::instructions::Instructions, &bmc::load::Load, &primitives::Primitives]
 }
