@@ -30,7 +30,7 @@ impl Target {
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct CacheOption {
     /// Folder for the kernels of guests (default: karakoram in the user's cache folder)
-    #[arg(long = "cache", value_name = "DIR")]
+    #[arg(id = "cache", long = "cache", value_name = "DIR")]
     folder: Option<PathBuf>,
 }
 
