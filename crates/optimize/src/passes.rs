@@ -47,6 +47,7 @@ mod select;
 mod share;
 mod shifted;
 mod sink;
+mod slots;
 mod spills;
 mod sums;
 mod switch;
@@ -133,6 +134,7 @@ pub const ALL: &[Pass] = &[
     pass("rebase", Level::O2, Stage::SECOND, 0, rebase::propose),
     pass("locked_add", Level::O2, Stage::SECOND, 0, locked_add::propose).only_for(Goal::Slots),
     pass("copies", Level::O1, Stage::THIRD, 1, copies::propose),
+    pass("slots", Level::O2, Stage::THIRD, 0, slots::propose),
     pass("spills", Level::O2, Stage::THIRD, 0, spills::propose),
     pass("choice", Level::O2, Stage::THIRD, 0, choice::propose),
     pass("alike", Level::O2, Stage::THIRD, 0, alike::propose),

@@ -25,6 +25,8 @@ pub struct Access {
     pub reg: Reg,
     /// How many; `None`: not known, up to the whole object.
     pub bytes: Option<u32>,
+    /// At most that many, where it is not known how many.
+    pub most: Option<u32>,
     /// How.
     pub mode: Mode,
 }
@@ -34,6 +36,8 @@ pub struct Access {
 pub struct Known {
     /// Its value.
     pub value: Option<u64>,
+    /// The largest number it may be.
+    pub most: Option<u64>,
     /// The map it is the address of.
     pub map: Option<usize>,
 }
@@ -116,7 +120,7 @@ impl CallModel {
             reads,
             optional: reads,
             words: RegSet::EMPTY,
-            accesses: reads.iter().map(|reg| Access { reg, bytes: None, mode: Mode::ReadWrite }).collect(),
+            accesses: reads.iter().map(|reg| Access { reg, bytes: None, most: None, mode: Mode::ReadWrite }).collect(),
             packet: Effect::Moves,
             shared: Effect::Writes,
             context: Effect::Writes,
@@ -211,7 +215,13 @@ impl CallModel {
         };
         for (i, arg) in contract.args.iter().enumerate() {
             let reg = register(i);
-            let access = |bytes, mode| Access { reg, bytes, mode };
+            let most = match arg {
+                Arg::Read(Length::Arg(n)) | Arg::Gather(Length::Arg(n)) => known(register(*n as usize)).most,
+                Arg::Write(Length::Arg(n)) | Arg::ReadWrite(Length::Arg(n)) => known(register(*n as usize)).most,
+                _ => None,
+            };
+            let most = most.and_then(|m| u32::try_from(m).ok()).filter(|m| *m <= 512);
+            let access = |bytes, mode| Access { reg, bytes, most, mode };
             match arg {
                 Arg::Plain | Arg::Word | Arg::Context | Arg::Map => {}
                 Arg::Key => model.accesses.push(access(definition.map(|d| d.key_size), Mode::Read)),

@@ -460,12 +460,16 @@ impl Checker<'_> {
         let old_touches: Vec<(Touch, Term, i64)> = self.located(&old.touches);
         let new_touches: Vec<(Touch, Term, i64)> = self.located(&new.touches);
         let mut problem = None;
-        for (t, base, offset) in new_touches.iter().filter(|(t, ..)| t.direct) {
+        for (t, base, offset) in &new_touches {
             let end = offset.wrapping_add(t.bytes as i64);
             if t.region == Region::Stack && self.symbols.is_frame(*base) {
-                if *offset < -512 || end > 0 || offset.rem_euclid(t.bytes as i64) != 0 {
+                let is_aligned = !t.direct || offset.rem_euclid(t.bytes as i64) == 0;
+                if *offset < -512 || end > 0 || !is_aligned {
                     problem = Some(format!("stack access of {} bytes at {offset}", t.bytes));
                 }
+                continue;
+            }
+            if !t.direct {
                 continue;
             }
             let is_new = !old_touches.iter().any(|(o, b, at)| b == base && at == offset && o.bytes == t.bytes);

@@ -564,7 +564,9 @@ impl Analysis<'_> {
         let state = &self.state;
         let known = |r: Reg| {
             let fact = &state.regs[r.index()];
-            Known { value: fact.value(), map: if let Kind::Map(m) = fact.kind { Some(m) } else { None } }
+            // Of other kinds the range is not that of the register.
+            let most = (fact.kind == Kind::Scalar).then_some(fact.range.max);
+            Known { value: fact.value(), most, map: if let Kind::Map(m) = fact.kind { Some(m) } else { None } }
         };
         let model = CallModel::of(self.program, callee, &known, self.signature);
         if model.packet != Effect::None {
@@ -584,6 +586,13 @@ impl Analysis<'_> {
                     }
                     if access.mode == Mode::Write && model.has_contract {
                         self.fill(from, bytes);
+                    }
+                }
+                (Some(from), None) if access.most.is_some() => {
+                    let range = (from, from + access.most.unwrap_or_default() as i64);
+                    self.touch(Some(range), if access.mode == Mode::Read { Mode::Read } else { Mode::ReadWrite });
+                    if access.mode != Mode::Read {
+                        self.state.kill_stack(Some(range));
                     }
                 }
                 _ if self.reaches_stack(&address) => {

@@ -955,7 +955,11 @@ impl Executor<'_, '_, '_> {
         let (symbols, run) = (&*self.symbols, &*self.run);
         let known = |r: Reg| {
             let term = run.regs[r.index()];
-            Known { value: term.and_then(|t| symbols.terms.as_const(t)), map: term.and_then(|t| symbols.map_of(t)) }
+            Known {
+                value: term.and_then(|t| symbols.terms.as_const(t)),
+                most: None,
+                map: term.and_then(|t| symbols.map_of(t)),
+            }
         };
         let model = CallModel::of(symbols.program, callee, &known, symbols.signature);
         let droppable = model.droppable && (self.silent.calls)(self.node.id);
@@ -1002,7 +1006,7 @@ impl Executor<'_, '_, '_> {
             changed.stack |= model.writes_through_memory();
         }
         let (mut reads, mut filled) = (Vec::new(), Vec::new());
-        for Access { reg, bytes, mode } in model.accesses.iter().copied() {
+        for Access { reg, bytes, mode, .. } in model.accesses.iter().copied() {
             let Some(address) = self.run.regs[reg.index()] else { continue };
             let region = self.symbols.region(address);
             match (region, bytes) {
@@ -1011,7 +1015,7 @@ impl Executor<'_, '_, '_> {
                         reads.push((address, bytes));
                     }
                     if mode != Mode::Read {
-                        filled.push((address, bytes));
+                        filled.push((reg, address, bytes));
                     }
                 }
                 _ => {
@@ -1027,10 +1031,18 @@ impl Executor<'_, '_, '_> {
                 self.run.touches.push(Touch { region, address, bytes, write, direct: false, packet_changed });
             }
         }
+        // A helper that writes to one place of the frame, and sees nothing else of it, does the same
+        // wherever that is.
+        if let ([(reg, ..)], true, true) = (&filled[..], reads.is_empty(), model.has_contract)
+            && !observed.union(changed).stack
+            && let Some(n) = model.reads.iter().position(|r| r == *reg)
+        {
+            arguments[n] = self.symbols.terms.constant(64, 0);
+        }
         let number = self.event(Happening::Call(callee, model.clone()), arguments, observed, changed, reads);
         RegSet::CALLER_SAVED.iter().for_each(|r| self.run.regs[r.index()] = None);
         let mut part = 2;
-        for (address, bytes) in filled {
+        for (_, address, bytes) in filled {
             for i in 0..bytes as u64 {
                 let value = self.symbols.result(number, part, 8, None);
                 part += 1;
