@@ -17,7 +17,13 @@ fn experiments_are_of_kinds_that_exist() {
         let is_known =
             |of: &str| definition.metrics.iter().any(|m| m.name == of || m.samples == of) || of.contains("over");
         assert!(definition.figures.iter().all(|f| is_known(&f.of)), "{}: a figure of nothing", experiment.name);
-        assert!(experiment.rounds(true).least >= 5, "{}: too few rounds in the quick form", experiment.name);
+        // What is counted comes out the same in every round.
+        let is_counted = definition.kind == "bmc-instructions";
+        assert!(
+            is_counted || experiment.rounds(true).least >= 5,
+            "{}: too few rounds in the quick form",
+            experiment.name
+        );
         read += 1;
     }
     assert!(read > 0, "no experiments");
