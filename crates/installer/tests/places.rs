@@ -6,10 +6,18 @@ use std::path::{Path, PathBuf};
 
 /// Copies a crate's manifest and sources.
 fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to.join("src")).expect("folder");
+    copy_folder(&from.join("src"), &to.join("src"));
     std::fs::copy(from.join("Cargo.toml"), to.join("Cargo.toml")).expect("manifest");
-    for file in std::fs::read_dir(from.join("src")).expect("sources").flatten() {
-        std::fs::copy(file.path(), to.join("src").join(file.file_name())).expect("source");
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("folder");
+    for entry in std::fs::read_dir(from).expect("sources").flatten() {
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        match source.is_dir() {
+            true => copy_folder(&source, &target),
+            false => drop(std::fs::copy(source, target).expect("source")),
+        }
     }
 }
 
