@@ -2,7 +2,7 @@
 //! that its result loads wherever the input does, not only here.
 
 use crate::context::Context;
-use karakoram_bpf::insn::{Insn, Operand, Reg};
+use karakoram_bpf::insn::{AluOp, Insn, Operand, Reg};
 use karakoram_bpf::program::Node;
 use karakoram_proof::facts::Kind;
 use karakoram_proof::region::Region;
@@ -10,7 +10,33 @@ use karakoram_proof::rewrite::Edit;
 
 /// Whether edits bring in nothing that older kernels refuse and the program does not have already.
 pub fn is_portable(context: &Context, edits: &[Edit]) -> bool {
-    edits.iter().all(|e| stores_to_context(context, e.at.start, &e.nodes).is_none()) || has_context_stores(context)
+    let is_stored = |e: &Edit| stores_to_context(context, e.at.start, &e.nodes).is_some();
+    (!edits.iter().any(is_stored) || has_context_stores(context)) && !edits.iter().any(|e| drops_guard(context, e))
+}
+
+/// A mask that goes although it is only without effect because a number is not zero: before Linux 6.8 the
+/// verifier takes nothing from `!=` (its commit d028f87517d6), and one less than that number may be
+/// anything to it.
+fn drops_guard(context: &Context, edit: &Edit) -> bool {
+    let masks = |insn: &Insn| matches!(insn, Insn::Alu { op: AluOp::And, src: Operand::Imm(_), .. });
+    let is_guard = |p: usize| match *context.insn(p) {
+        Insn::Alu { dst, .. } => masks(context.insn(p)) && is_one_less(context, p, dst),
+        _ => false,
+    };
+    !edit.nodes.iter().any(|n| masks(&n.insn)) && edit.at.clone().any(is_guard)
+}
+
+/// Whether a register holds one less than a number that is known to be at least one.
+fn is_one_less(context: &Context, position: usize, reg: Reg) -> bool {
+    let made = (context.block(position).start..position).rev().find(|p| context.writes[*p].contains(reg));
+    made.is_some_and(|p| {
+        let subtracts = matches!(
+            *context.insn(p),
+            Insn::Alu { op: AluOp::Add, src: Operand::Imm(-1), .. }
+                | Insn::Alu { op: AluOp::Sub, src: Operand::Imm(1), .. }
+        );
+        subtracts && context.fact(p, reg).is_some_and(|f| f.range.min == 1)
+    })
 }
 
 /// A constant that is stored to the context: refused before Linux 6.4 (kernel `check_mem_access`,
@@ -39,4 +65,32 @@ fn has_context_stores(context: &Context) -> bool {
         _ => false,
     };
     (0..context.len()).any(stores)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use karakoram_bpf::insn::FuncId;
+    use karakoram_bpf::text::asm;
+    use karakoram_proof::ProverOptions;
+    use karakoram_proof::apply::Prover;
+
+    /// Whether the instruction before the last can go.
+    fn may_go(code: &str) -> bool {
+        let program = asm::parse(code).unwrap();
+        let prover = Prover::new(&program, ProverOptions::default());
+        let facts = prover.facts(&program, FuncId(0));
+        let context = Context::new(&program, FuncId(0), &facts, &|f| prover.signature(f));
+        let p = context.len() - 2;
+        is_portable(&context, &[Edit { at: p..p + 1, nodes: Vec::new() }])
+    }
+
+    #[test]
+    fn masks_stay_where_only_new_verifiers_know_a_number_not_to_be_zero() {
+        let given = ".hook buffer=64\nr0 = *(u8 *)(r1 + 0)\nif r0 > 0xf goto out\n";
+        assert!(!may_go(&format!(
+            "{given}if r0 != 0 goto next\nr0 = 0\nexit\nnext:\nr0 += -1\nr0 &= 15\nout:\nexit\n"
+        )));
+        assert!(may_go(&format!("{given}r0 += 1\nr0 &= 31\nout:\nexit\n")));
+    }
 }
