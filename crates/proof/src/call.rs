@@ -216,8 +216,10 @@ impl CallModel {
         for (i, arg) in contract.args.iter().enumerate() {
             let reg = register(i);
             let most = match arg {
-                Arg::Read(Length::Arg(n)) | Arg::Gather(Length::Arg(n)) => known(register(*n as usize)).most,
-                Arg::Write(Length::Arg(n)) | Arg::ReadWrite(Length::Arg(n)) => known(register(*n as usize)).most,
+                Arg::Read(Length::Arg(n))
+                | Arg::Gather(Length::Arg(n))
+                | Arg::Write(Length::Arg(n))
+                | Arg::ReadWrite(Length::Arg(n)) => known(register(*n as usize)).most,
                 _ => None,
             };
             let most = most.and_then(|m| u32::try_from(m).ok()).filter(|m| *m <= 512);

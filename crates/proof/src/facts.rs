@@ -577,7 +577,8 @@ impl Analysis<'_> {
             if address.region().may_alias(Region::Packet) {
                 self.touch_packet(None, access.mode);
             }
-            match (address.stack_offset(), access.bytes) {
+            // Where it is not known how many bytes are written, the mode says that others stay.
+            match (address.stack_offset(), access.bytes.or(access.most)) {
                 (Some(from), Some(bytes)) => {
                     let range = (from, from + bytes as i64);
                     self.touch(Some(range), access.mode);
@@ -586,13 +587,6 @@ impl Analysis<'_> {
                     }
                     if access.mode == Mode::Write && model.has_contract {
                         self.fill(from, bytes);
-                    }
-                }
-                (Some(from), None) if access.most.is_some() => {
-                    let range = (from, from + access.most.unwrap_or_default() as i64);
-                    self.touch(Some(range), if access.mode == Mode::Read { Mode::Read } else { Mode::ReadWrite });
-                    if access.mode != Mode::Read {
-                        self.state.kill_stack(Some(range));
                     }
                 }
                 _ if self.reaches_stack(&address) => {
