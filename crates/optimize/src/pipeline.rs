@@ -24,7 +24,7 @@ use karakoram_bpf::program::{Function, Program};
 use karakoram_proof::apply::{Proven, Prover};
 use karakoram_proof::facts::Facts;
 use karakoram_proof::refusal::Refusal;
-use karakoram_proof::rewrite::Rewrite;
+use karakoram_proof::rewrite::{Edit, Rewrite};
 use karakoram_proof::solver::Backend;
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeSet, HashMap};
@@ -360,9 +360,7 @@ impl Run<'_> {
             (pass.propose)(&context, &mut found);
             found.retain(|p| p.edits.iter().all(|e| allowed.start <= e.at.start && e.at.end <= allowed.end));
             found.retain(|p| !self.is_skipped(p.rule) && p.is_gain(&context, &prices));
-            found.retain(|p| {
-                portable::is_portable(&context, &p.edits) && arena::keeps_arena(self.proven.program(), f, &p.edits)
-            });
+            found.retain(|p| self.is_welcome(&context, f, &p.edits));
             proposals.extend(found.into_iter().map(|p| {
                 let (old, new) = p.costs(&context, &prices);
                 (growth(&old, &new), pass, p)
@@ -414,11 +412,17 @@ impl Run<'_> {
         let mut found: Vec<Rewrite> = found.into_iter().map(|f| f.rewrite).collect();
         self.judged += before - self.budget.judgements;
         let (function, prices) = (self.proven.program().function(f), self.prices(f));
+        let context = Context::new(self.proven.program(), f, facts, &|f| self.prover.signature(f));
         found.retain(|rewrite| {
             let (old, new) = prices.of_edits(function, &rewrite.edits);
-            new < old && !self.options.avoid.contains(function, rewrite)
+            new < old && self.is_welcome(&context, f, &rewrite.edits) && !self.options.avoid.contains(function, rewrite)
         });
         found
+    }
+
+    /// Whether kernels that take the program as it is will take it with these edits, for all that is known.
+    fn is_welcome(&self, context: &Context, f: FuncId, edits: &[Edit]) -> bool {
+        portable::is_portable(context, edits) && arena::keeps_arena(self.proven.program(), f, edits)
     }
 
     fn is_skipped(&self, rule: &str) -> bool {
