@@ -9,6 +9,8 @@ use std::time::Duration;
 static ASKED: AtomicBool = AtomicBool::new(false);
 /// Set by Ctrl-C and by a time limit alike.
 static STOP: AtomicBool = AtomicBool::new(false);
+/// Whether there is nothing to finish with.
+static IS_ALL_OR_NOTHING: AtomicBool = AtomicBool::new(false);
 /// Files that are being written and have not got their name yet.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
@@ -19,7 +21,7 @@ const INTERRUPTED: i32 = 130;
 pub fn install() {
     // Without a handler Ctrl-C just ends the process, which is tolerable.
     let _ = ctrlc::set_handler(|| {
-        if ASKED.swap(true, Ordering::Relaxed) {
+        if ASKED.swap(true, Ordering::Relaxed) || IS_ALL_OR_NOTHING.load(Ordering::Relaxed) {
             if let Ok(files) = UNFINISHED.lock() {
                 files.iter().for_each(|f| drop(std::fs::remove_file(f)));
             }
@@ -28,6 +30,11 @@ pub fn install() {
         STOP.store(true, Ordering::Relaxed);
         eprintln!("\ninterrupted: finishing with the best result so far; once more to give up");
     });
+}
+
+/// For work of which a part is worth nothing: the first Ctrl-C ends the process.
+pub fn ends_at_once() {
+    IS_ALL_OR_NOTHING.store(true, Ordering::Relaxed);
 }
 
 /// The flag that long work looks at.

@@ -2,7 +2,7 @@
 
 use crate::solver::{Answer, Decide, operands, parts};
 use crate::term::{Lemma, Op, Term, Terms};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 /// The script that asks whether all `conditions` (width 1) can hold at once; `unsat` means never.
 pub fn script(terms: &Terms, conditions: &[Term]) -> String {
-    let mut out = definitions(terms, conditions.to_vec());
+    let mut out = definitions(terms, &needed(terms, conditions.to_vec(), usize::MAX));
     for c in conditions {
         let _ = writeln!(out, "(assert (= t{} #b1))", c.index());
     }
@@ -20,41 +20,73 @@ pub fn script(terms: &Terms, conditions: &[Term]) -> String {
 
 /// The script that asks whether some simplification of the term layer is wrong; `unsat` means none is.
 pub fn lemma_script(terms: &Terms) -> String {
-    script_of(terms, &terms.journal().collect::<Vec<_>>())
+    script_of(terms, &[], &terms.journal().collect::<Vec<_>>())
 }
 
-fn script_of(terms: &Terms, lemmas: &[&Lemma]) -> String {
-    let mentioned = lemmas.iter().flat_map(|lemma| parts(&lemma.op).into_iter().chain([lemma.form])).collect();
-    let equation =
-        |lemma: &&Lemma| format!("(= t{} {})", lemma.form.index(), expression(terms, &lemma.op, lemma.width));
-    let mut equations: Vec<String> = lemmas.iter().map(equation).collect();
+fn script_of(terms: &Terms, known: &[&Lemma], lemmas: &[&Lemma]) -> String {
+    let mentioned = known.iter().chain(lemmas).flat_map(|lemma| mentions(lemma)).collect();
+    ask(terms, &needed(terms, mentioned, usize::MAX), known, lemmas)
+}
+
+/// The script that asks whether some lemma is wrong while those that are `known` hold, with all that lies deeper than
+/// [`NEAR`] taken to be anything: `unsat` says more than is asked for, `sat` says nothing.
+fn near_script(terms: &Terms, known: &[&Lemma], lemmas: &[&Lemma]) -> String {
+    let near = needed(terms, lemmas.iter().flat_map(|lemma| mentions(lemma)).collect(), NEAR);
+    let is_near = |l: &&&Lemma| mentions(l).all(|t| near.contains_key(&t));
+    let known: Vec<&Lemma> = known.iter().filter(is_near).copied().collect();
+    ask(terms, &near, &known, lemmas)
+}
+
+fn ask(terms: &Terms, needed: &BTreeMap<Term, bool>, known: &[&Lemma], lemmas: &[&Lemma]) -> String {
+    let mut equations: Vec<String> = lemmas.iter().map(|lemma| equation(terms, lemma)).collect();
     equations.sort_unstable();
-    let mut out = definitions(terms, mentioned);
+    let mut out = definitions(terms, needed);
+    for lemma in known {
+        let _ = writeln!(out, "(assert {})", equation(terms, lemma));
+    }
     let _ = writeln!(out, "(assert (not (and true {})))\n(check-sat)", equations.join("\n  "));
     out
 }
 
-/// Definitions of terms and everything they are made of.
-fn definitions(terms: &Terms, roots: Vec<Term>) -> String {
-    let mut needed = BTreeSet::new();
+fn equation(terms: &Terms, lemma: &Lemma) -> String {
+    format!("(= t{} {})", lemma.form.index(), expression(terms, &lemma.op, lemma.width))
+}
+
+/// The terms that a lemma is about.
+fn mentions(lemma: &Lemma) -> impl Iterator<Item = Term> {
+    parts(&lemma.op).into_iter().chain([lemma.form])
+}
+
+/// Terms and what they are made of, so many steps down; whether what it is made of is there too.
+fn needed(terms: &Terms, roots: Vec<Term>, depth: usize) -> BTreeMap<Term, bool> {
+    let mut needed = BTreeMap::new();
     let mut pending = roots;
-    while let Some(t) = pending.pop() {
-        if needed.insert(t) {
-            pending.extend(operands(terms, t));
+    for left in (0..=depth).rev() {
+        pending.retain(|t| !needed.contains_key(t));
+        pending.dedup();
+        needed.extend(pending.iter().map(|t| (*t, left > 0)));
+        if left > 0 {
+            pending = pending.iter().flat_map(|t| operands(terms, *t)).collect();
+            pending.sort_unstable();
+        }
+        if pending.is_empty() {
+            break;
         }
     }
+    needed
+}
+
+fn definitions(terms: &Terms, needed: &BTreeMap<Term, bool>) -> String {
     let mut out = String::from("(set-option :produce-models true)\n(set-logic QF_BV)\n");
     // Operands come before their users in the arena.
-    for t in needed {
+    for (&t, is_defined) in needed {
         let w = terms.width(t);
         // Writing to a string cannot fail.
         let _ = match terms.op(t) {
             Op::Var(n) => writeln!(out, "(declare-const v{n} (_ BitVec {w}))")
                 .and_then(|_| define(&mut out, t, w, &format!("v{n}"))),
-            op => {
-                let text = expression(terms, op, w);
-                define(&mut out, t, w, &text)
-            }
+            op if *is_defined => define(&mut out, t, w, &expression(terms, op, w)),
+            _ => writeln!(out, "(declare-const t{} (_ BitVec {w}))", t.index()),
         };
     }
     out
@@ -103,12 +135,9 @@ fn expression(terms: &Terms, op: &Op, w: u32) -> String {
 
 /// Lemmas that a solver is asked about together, and the part of its time that it gets for that.
 const GROUP: usize = 8;
+/// How deep into terms a question goes that takes what is known of them for granted.
+const NEAR: usize = 3;
 const TOGETHER: u32 = 10;
-
-/// Never, if all are.
-fn all(mut answers: impl Iterator<Item = Answer>) -> Answer {
-    answers.find(|answer| *answer != Answer::Never).unwrap_or(Answer::Never)
-}
 
 /// A solver run as a process for each query: `z3`, `cvc5`, or any program that reads SMT-LIB2 on
 /// standard input.
@@ -144,6 +173,37 @@ impl External {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
+    /// Confirms lemmas that are hard: first the simplifications that they were made of, each from those before it. What
+    /// is confirmed may be taken as given from there on.
+    fn check_by_steps(&self, quick: &External, terms: &Terms, lemmas: &[&Lemma]) -> Answer {
+        let about = needed(terms, lemmas.iter().flat_map(|lemma| mentions(lemma)).collect(), usize::MAX);
+        let steps = terms.steps().iter().filter(|step| mentions(step).all(|t| about.contains_key(&t)));
+        let mut known: Vec<&Lemma> = Vec::new();
+        for group in steps.collect::<Vec<_>>().chunks(GROUP) {
+            if quick.verdict(&near_script(terms, &known, group)) == Answer::Never {
+                known.extend(group);
+                continue;
+            }
+            for step in group {
+                let is_needed = lemmas.contains(step);
+                let solver = if is_needed { self } else { quick };
+                match solver.check_step(terms, &known, step) {
+                    Answer::Never => known.push(step),
+                    Answer::Unknown if !is_needed => {}
+                    answer => return answer,
+                }
+            }
+        }
+        Answer::Never
+    }
+
+    fn check_step(&self, terms: &Terms, known: &[&Lemma], step: &Lemma) -> Answer {
+        match self.verdict(&near_script(terms, known, &[step])) {
+            Answer::Never => Answer::Never,
+            _ => self.verdict(&script_of(terms, known, &[step])),
+        }
+    }
+
     fn verdict(&self, script: &str) -> Answer {
         match self.ask(script).as_deref().map(|s| s.lines().next().unwrap_or_default().trim()) {
             Ok("unsat") => Answer::Never,
@@ -158,21 +218,20 @@ impl Decide for External {
         self.verdict(&script(terms, conditions))
     }
 
-    /// In groups, which saves processes; what is hard together is easy one by one.
+    /// In groups, which saves processes; what is hard at once is easy step by step.
     fn check_lemmas(&mut self, terms: &Terms) -> Answer {
         let quick = External { program: self.program.clone(), seconds: (self.seconds / TOGETHER).max(1) };
         let mut lemmas: Vec<&Lemma> = terms.journal().collect();
         lemmas.sort_unstable_by_key(|lemma| lemma.form);
+        let mut hard = Vec::new();
         for group in lemmas.chunks(GROUP) {
-            let answer = match quick.verdict(&script_of(terms, group)) {
-                Answer::Unknown => all(group.iter().map(|lemma| self.verdict(&script_of(terms, &[lemma])))),
-                answer => answer,
-            };
-            if answer != Answer::Never {
-                return answer;
+            match quick.verdict(&script_of(terms, &[], group)) {
+                Answer::Never => {}
+                Answer::Sometimes => return Answer::Sometimes,
+                Answer::Unknown => hard.extend(group),
             }
         }
-        Answer::Never
+        self.check_by_steps(&quick, terms, &hard)
     }
 
     /// Not asked for: values come from the solver in this process.

@@ -6,7 +6,7 @@
 //! operands combined, whichever form it chooses; `eval` is the meaning, and the tests compare
 //! every constructor with it on random operands.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// A term of a [`Terms`] arena. Equal handles mean equal values; the converse does not hold.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -80,8 +80,28 @@ pub struct Terms {
     nodes: Vec<Node>,
     ids: HashMap<(Op, u8), Term>,
     vars: u32,
-    journal: Option<HashSet<Lemma>>,
+    journal: Option<Journal>,
+}
+
+/// The simplifications made, each after those that it was made of.
+#[derive(Default)]
+struct Journal {
+    lemmas: Vec<Lemma>,
+    noted: HashMap<Lemma, usize>,
+    /// Which were asked for, not only made on the way to another one.
+    asked: Vec<bool>,
     depth: u32,
+}
+
+impl Journal {
+    fn note(&mut self, lemma: Lemma) {
+        let at = *self.noted.entry(lemma).or_insert_with_key(|lemma| {
+            self.lemmas.push(lemma.clone());
+            self.asked.push(false);
+            self.lemmas.len() - 1
+        });
+        self.asked[at] |= self.depth == 0;
+    }
 }
 
 /// A claim of this module: that operation, at that width, is equal to that term.
@@ -108,28 +128,31 @@ impl Terms {
 
     /// From now on, notes every simplification as a [`Lemma`], for another solver to check.
     pub fn keep_journal(&mut self) {
-        self.journal = Some(HashSet::new());
+        self.journal = Some(Journal::default());
     }
 
-    /// The simplifications noted so far; in no particular order.
+    /// The simplifications asked for so far: what the meaning of terms rests on.
     pub fn journal(&self) -> impl Iterator<Item = &Lemma> {
-        self.journal.iter().flatten()
+        let all = self.journal.iter().flat_map(|j| j.lemmas.iter().zip(&j.asked));
+        all.filter(|(_, asked)| **asked).map(|(lemma, _)| lemma)
     }
 
-    /// Makes a term by `make` and notes that it is `op`; inner steps need no note of their own.
+    /// All simplifications, those on the way to others before them: together they say more, but each is easier to see.
+    pub fn steps(&self) -> &[Lemma] {
+        self.journal.as_ref().map_or(&[], |j| &j.lemmas)
+    }
+
+    /// Makes a term by `make` and notes that it is `op`.
     fn noted(&mut self, width: u32, op: impl FnOnce() -> Op, make: impl FnOnce(&mut Terms) -> Term) -> Term {
-        if self.journal.is_none() {
-            return make(self);
-        }
-        self.depth += 1;
+        let Some(journal) = &mut self.journal else { return make(self) };
+        journal.depth += 1;
         let form = make(self);
-        self.depth -= 1;
-        if self.depth == 0 {
-            let op = op();
-            if *self.op(form) != op
-                && let Some(journal) = &mut self.journal
-            {
-                journal.insert(Lemma { op, width, form });
+        let op = op();
+        let is_simplified = *self.op(form) != op;
+        if let Some(journal) = &mut self.journal {
+            journal.depth -= 1;
+            if is_simplified {
+                journal.note(Lemma { op, width, form });
             }
         }
         form

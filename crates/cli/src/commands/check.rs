@@ -5,6 +5,7 @@ use crate::arguments::Common;
 use crate::counterexample::{self, Counterexample};
 use crate::failure::{Answer, Failure};
 use crate::input::{Input, Sidecars};
+use crate::interrupt;
 use crate::output;
 use karakoram_proof::ProverOptions;
 use karakoram_proof::apply::Prover;
@@ -72,6 +73,7 @@ struct Finding {
 impl Options {
     /// Checks.
     pub fn run(&self, common: &Common) -> Result<Answer, Failure> {
+        interrupt::ends_at_once();
         let started = Instant::now();
         let (original, optimized) = match (&self.original, &self.second) {
             (Some(original), _) => (original, &self.first),

@@ -2,6 +2,7 @@
 
 use crate::arguments::Common;
 use crate::failure::{Answer, Failure};
+use crate::interrupt;
 use crate::output;
 use crate::terminal;
 use karakoram_optimize::rules::prove::{self, Verdict};
@@ -123,6 +124,7 @@ fn text(rule: &Rule) -> String {
 }
 
 fn prove_all(common: &Common, files: &[String]) -> Result<Answer, Failure> {
+    interrupt::ends_at_once();
     let read: Vec<Rule>;
     let rules = match files {
         [] => &RuleSet::shipped().rules,
