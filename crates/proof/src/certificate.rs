@@ -186,6 +186,17 @@ impl Certificate {
 
     /// Goes through all steps from `input` with `prover` and compares the result with `output`.
     pub fn replay(&self, input: &Program, output: &Program, prover: &Prover) -> Result<Replayed, CertificateError> {
+        self.replay_watched(input, output, prover, &mut |_, _| {})
+    }
+
+    /// The same; `watch` is told how many rewrites are behind and the rule of the next one.
+    pub fn replay_watched(
+        &self,
+        input: &Program,
+        output: &Program,
+        prover: &Prover,
+        watch: &mut dyn FnMut(usize, &str),
+    ) -> Result<Replayed, CertificateError> {
         if digest(input) != self.before {
             return Err(CertificateError::OtherProgram("original"));
         }
@@ -213,7 +224,12 @@ impl Certificate {
                 batch.push(step.understand(function, proven.program(), at + i + 1)?);
             }
             let facts = prover.facts(proven.program(), function);
-            let verdicts = prover.apply(&mut proven, function, &facts, batch, &mut || true);
+            let mut next = at..at + count;
+            let mut go_on = || {
+                next.next().into_iter().for_each(|step| watch(step, &self.steps[step].rule));
+                true
+            };
+            let verdicts = prover.apply(&mut proven, function, &facts, batch, &mut go_on);
             for (i, verdict) in verdicts.into_iter().enumerate() {
                 let step = at + i + 1;
                 match verdict {

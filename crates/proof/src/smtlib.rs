@@ -133,11 +133,13 @@ fn expression(terms: &Terms, op: &Op, w: u32) -> String {
     }
 }
 
-/// Lemmas that a solver is asked about together, and the part of its time that it gets for that.
+/// Lemmas that a solver is asked about together, the part of its time that it gets for that, and for a simplification
+/// that is only of help.
 const GROUP: usize = 8;
 /// How deep into terms a question goes that takes what is known of them for granted.
 const NEAR: usize = 3;
-const TOGETHER: u32 = 10;
+const TOGETHER: u32 = 30;
+const ALONE: u32 = 10;
 
 /// A solver run as a process for each query: `z3`, `cvc5`, or any program that reads SMT-LIB2 on
 /// standard input.
@@ -150,6 +152,10 @@ impl External {
     /// That program, with a time limit for each query.
     pub fn new(program: &str, seconds: u32) -> External {
         External { program: program.to_string(), seconds }
+    }
+
+    fn with_part_of_time(&self, part: u32) -> External {
+        External { program: self.program.clone(), seconds: (self.seconds / part).max(1) }
     }
 
     /// Whether the program can be run at all.
@@ -175,18 +181,19 @@ impl External {
 
     /// Confirms lemmas that are hard: first the simplifications that they were made of, each from those before it. What
     /// is confirmed may be taken as given from there on.
-    fn check_by_steps(&self, quick: &External, terms: &Terms, lemmas: &[&Lemma]) -> Answer {
+    fn check_by_steps(&self, terms: &Terms, lemmas: &[&Lemma]) -> Answer {
         let about = needed(terms, lemmas.iter().flat_map(|lemma| mentions(lemma)).collect(), usize::MAX);
         let steps = terms.steps().iter().filter(|step| mentions(step).all(|t| about.contains_key(&t)));
+        let (together, alone) = (self.with_part_of_time(TOGETHER), self.with_part_of_time(ALONE));
         let mut known: Vec<&Lemma> = Vec::new();
         for group in steps.collect::<Vec<_>>().chunks(GROUP) {
-            if quick.verdict(&near_script(terms, &known, group)) == Answer::Never {
+            if together.verdict(&near_script(terms, &known, group)) == Answer::Never {
                 known.extend(group);
                 continue;
             }
             for step in group {
                 let is_needed = lemmas.contains(step);
-                let solver = if is_needed { self } else { quick };
+                let solver = if is_needed { self } else { &alone };
                 match solver.check_step(terms, &known, step) {
                     Answer::Never => known.push(step),
                     Answer::Unknown if !is_needed => {}
@@ -194,7 +201,7 @@ impl External {
                 }
             }
         }
-        Answer::Never
+        if lemmas.iter().all(|lemma| known.contains(lemma)) { Answer::Never } else { Answer::Unknown }
     }
 
     fn check_step(&self, terms: &Terms, known: &[&Lemma], step: &Lemma) -> Answer {
@@ -218,20 +225,17 @@ impl Decide for External {
         self.verdict(&script(terms, conditions))
     }
 
-    /// In groups, which saves processes; what is hard at once is easy step by step.
+    /// In groups, which saves processes; from the first that is hard at once on, step by step.
     fn check_lemmas(&mut self, terms: &Terms) -> Answer {
-        let quick = External { program: self.program.clone(), seconds: (self.seconds / TOGETHER).max(1) };
+        let together = self.with_part_of_time(TOGETHER);
         let mut lemmas: Vec<&Lemma> = terms.journal().collect();
         lemmas.sort_unstable_by_key(|lemma| lemma.form);
-        let mut hard = Vec::new();
-        for group in lemmas.chunks(GROUP) {
-            match quick.verdict(&script_of(terms, &[], group)) {
-                Answer::Never => {}
-                Answer::Sometimes => return Answer::Sometimes,
-                Answer::Unknown => hard.extend(group),
-            }
+        let mut answers = lemmas.chunks(GROUP).map(|group| together.verdict(&script_of(terms, &[], group)));
+        match answers.find(|answer| *answer != Answer::Never) {
+            None => Answer::Never,
+            Some(Answer::Unknown) => self.check_by_steps(terms, &lemmas),
+            Some(answer) => answer,
         }
-        self.check_by_steps(&quick, terms, &hard)
     }
 
     /// Not asked for: values come from the solver in this process.
@@ -307,7 +311,7 @@ mod tests {
             seed ^= seed << 17;
             seed
         };
-        let mut verdicts = [0; 2];
+        let (mut verdicts, mut by_steps) = ([0; 2], 0);
         for _ in 0..60 {
             let mut terms = Terms::default();
             terms.keep_journal();
@@ -345,10 +349,17 @@ mod tests {
                 continue;
             }
             assert_ne!(z3.check_lemmas(&terms), Answer::Sometimes, "{}", lemma_script(&terms));
+            let lemmas: Vec<&Lemma> = terms.journal().collect();
+            let answer = z3.check_by_steps(&terms, &lemmas);
+            assert_ne!(answer, Answer::Sometimes, "{}", lemma_script(&terms));
+            by_steps += (answer == Answer::Never) as i32;
+            let wrong = Lemma { op: Op::Xor(pool[0], pool[1]), width: 32, form: pool[0] };
+            assert_ne!(z3.check_by_steps(&terms, &[&wrong]), Answer::Never);
+            assert_eq!(z3.check_step(&terms, &lemmas, &wrong), Answer::Sometimes);
             let never = |a: &Answer| *a == Answer::Never;
             assert_eq!(never(&ours), never(&theirs), "{}", script(&terms, &questions));
             verdicts[never(&ours) as usize] += 1;
         }
-        assert!(verdicts.iter().sum::<i32>() > 30, "{verdicts:?}");
+        assert!(verdicts.iter().sum::<i32>() > 30 && by_steps > 30, "{verdicts:?}, {by_steps} by steps");
     }
 }

@@ -7,6 +7,7 @@ use crate::failure::{Answer, Failure};
 use crate::input::{Input, Sidecars};
 use crate::interrupt;
 use crate::output;
+use crate::progress::Bar;
 use karakoram_proof::ProverOptions;
 use karakoram_proof::apply::Prover;
 use karakoram_proof::certificate::{Certificate, CertificateError};
@@ -92,10 +93,12 @@ impl Options {
         }
         let mut prover = Prover::new(input.program(), ProverOptions::default());
         prover.backend = self.backend()?;
+        let bar = Bar::silent(common.quiet || common.json, "checking");
         let finding = match certificate {
-            Some((path, certificate)) => replay(&path, &certificate, &input, &output, &prover)?,
-            None => search(&input, &output, &prover)?,
+            Some((path, certificate)) => replay(&path, &certificate, &input, &output, &prover, &bar)?,
+            None => search(&input, &output, &prover, &bar)?,
         };
+        drop(bar);
         finding.print(common, started.elapsed().as_secs_f64());
         Ok(if finding.equal { Answer::Yes } else { Answer::No })
     }
@@ -142,6 +145,7 @@ fn replay(
     input: &Input,
     output: &Input,
     prover: &Prover,
+    bar: &Bar,
 ) -> Result<Finding, Failure> {
     let no = |message: String| Finding {
         equal: false,
@@ -152,7 +156,8 @@ fn replay(
         details: Vec::new(),
         counterexample: None,
     };
-    match certificate.replay(input.program(), output.program(), prover) {
+    let mut watch = |done: usize, rule: &str| bar.show(done, certificate.len(), rule);
+    match certificate.replay_watched(input.program(), output.program(), prover, &mut watch) {
         Ok(replayed) => Ok(Finding {
             equal: true,
             queries: Some(replayed.queries),
@@ -169,7 +174,7 @@ fn replay(
 }
 
 /// Looks for a proof with the solver in this process, and has it confirmed by the one asked for.
-fn search(input: &Input, output: &Input, prover: &Prover) -> Result<Finding, Failure> {
+fn search(input: &Input, output: &Input, prover: &Prover, bar: &Bar) -> Result<Finding, Failure> {
     let (a, b) = (input.program(), output.program());
     let finding = |equal, message: String| Finding {
         equal,
@@ -183,7 +188,7 @@ fn search(input: &Input, output: &Input, prover: &Prover) -> Result<Finding, Fai
     let finder = Prover::new(a, ProverOptions::default());
     Ok(match compare(a, b, &finder) {
         Comparison::Equal(proven) => {
-            let found = replay("found here", &Certificate::of(a, &proven), input, output, prover)?;
+            let found = replay("found here", &Certificate::of(a, &proven), input, output, prover, bar)?;
             let message = match found.equal {
                 true => format!("{} does what {} does", output.path, input.path),
                 false => found.message,
