@@ -2,8 +2,12 @@
 //! them with the same programs in C.
 
 mod bmc;
+mod footprint;
+mod lines;
 mod primitives;
 mod programs;
+mod recursion;
+mod verifier;
 
 pub use bmc::instructions::count;
 
@@ -11,5 +15,14 @@ use karakoram_lab::trial::Kind;
 
 /// All kinds, by name.
 pub fn kinds() -> &'static [&'static dyn Kind] {
-    &[&bmc::times::Times, &bmc::instructions::Instructions, &bmc::load::Load, &primitives::Primitives]
+    &[
+        &bmc::times::Times,
+        &bmc::instructions::Instructions,
+        &bmc::load::Load,
+        &footprint::Footprint,
+        &lines::Lines,
+        &primitives::Primitives,
+        &recursion::Recursion,
+        &verifier::Verifier,
+    ]
 }

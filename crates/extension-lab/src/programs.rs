@@ -2,6 +2,7 @@
 
 use karakoram_installer::{BuildOptions, InstallError, Installed, build};
 use karakoram_kernel::load::LoadedProgram;
+use karakoram_kernel::map::Map;
 use karakoram_lab::error::LabError;
 use karakoram_lab::guest::{self, Kernels};
 use karakoram_lab::object::{self, Loaded};
@@ -21,6 +22,13 @@ pub struct Source {
     /// By what.
     #[serde(default)]
     build: Build,
+    /// Whether an extension looks if its stack is full.
+    #[serde(default = "yes")]
+    stack_checks: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A language.
@@ -57,11 +65,22 @@ pub enum InKernel {
 }
 
 impl Source {
-    /// Compiles it, once for all trials.
+    /// As its compiler made it.
+    pub fn plain(language: Language) -> Source {
+        Source { language, build: Build::Original, stack_checks: true }
+    }
+
+    /// Compiles the crate in a folder of `programs/`, or the file there that is named as the folder; once for all
+    /// trials.
     pub fn compile(&self, name: &str, workshop: &Workshop) -> Result<Compiled, LabError> {
+        self.compile_file(name, name, workshop)
+    }
+
+    /// The same with another file, for C.
+    pub fn compile_file(&self, name: &str, file: &str, workshop: &Workshop) -> Result<Compiled, LabError> {
         let language = self.language;
         let path = match language {
-            Language::C => programs::build(workshop, &format!("{name}/{name}"), self.build)?,
+            Language::C => programs::build(workshop, &format!("{name}/{file}"), self.build)?,
             Language::Module if self.build == Build::Optimized => {
                 return Err(LabError::Request("`kara opt` is for BPF: a module has no optimized build".into()));
             }
@@ -73,9 +92,10 @@ impl Source {
                 file
             }
             Language::Rust => {
-                let object = workshop.scratch.join(format!("{name}.extension.o"));
+                let kind = if self.stack_checks { "extension" } else { "unchecked" };
+                let object = workshop.scratch.join(format!("{name}.{kind}.o"));
                 if !object.is_file() {
-                    extension(&workshop.programs.join(name), &object)?;
+                    extension(workshop, name, self.stack_checks, &object)?;
                 }
                 match self.build {
                     Build::Original => object,
@@ -87,12 +107,21 @@ impl Source {
     }
 }
 
-fn extension(folder: &Path, object: &Path) -> Result<(), LabError> {
-    let target_dir = object.with_extension("target");
-    let translation = karakoram_translator::Options::default();
-    let options =
-        BuildOptions { folder: folder.into(), target_dir, extension: None, launder: Default::default(), translation };
-    let built = build(&options).map_err(|e| failed(folder, &e))?;
+/// How a crate of `programs/` becomes an extension.
+pub fn build_options(workshop: &Workshop, name: &str) -> BuildOptions {
+    BuildOptions {
+        folder: workshop.programs.join(name),
+        target_dir: workshop.scratch.join(name.replace('/', "-")).with_extension("target"),
+        extension: None,
+        launder: Default::default(),
+        translation: Default::default(),
+    }
+}
+
+fn extension(workshop: &Workshop, name: &str, stack_checks: bool, object: &Path) -> Result<(), LabError> {
+    let mut options = build_options(workshop, name);
+    options.translation.stack_checks = stack_checks;
+    let built = build(&options).map_err(|e| failed(&options.folder, &e))?;
     std::fs::write(object, built.object).map_err(|e| LabError::file("write", object, &e))
 }
 
@@ -149,6 +178,23 @@ impl InKernel {
         }
     }
 
+    /// The maps that they use.
+    pub fn maps(&self) -> &[Map] {
+        match self {
+            InKernel::Extension(installed) => installed.kernel_maps(),
+            InKernel::Object(loaded) => loaded.maps(),
+            InKernel::Module(_) => &[],
+        }
+    }
+
+    /// Bytes of the pages of an extension's arena.
+    pub fn arena_bytes(&self) -> u64 {
+        match self {
+            InKernel::Extension(installed) => installed.memory_bytes(),
+            _ => 0,
+        }
+    }
+
     /// What went wrong in an extension's programs so far.
     pub fn complaint(&self, names: &[&str]) -> Option<String> {
         let last = match self {
@@ -162,7 +208,7 @@ impl InKernel {
     }
 }
 
-fn failed(path: &Path, error: &InstallError) -> LabError {
+pub fn failed(path: &Path, error: &InstallError) -> LabError {
     let what = format!("{}: {error}", path.display());
     match error {
         InstallError::Machine(_, help) => LabError::Machine(what, help.clone()),

@@ -5,6 +5,7 @@ use crate::error::InstallError;
 use crate::memory::Memory;
 use karakoram_elf::container::Container;
 use karakoram_kernel::load::LoadedProgram;
+use karakoram_kernel::map::Map;
 use karakoram_lab::object::{self, Loaded};
 use karakoram_translator::layout::{SITE_PANIC, control};
 use karakoram_translator::manifest::{IMAGE_SECTION, Manifest, SECTION};
@@ -143,6 +144,16 @@ impl Installed {
     pub fn maps(&self) -> Vec<MapContents> {
         let declared = self.memory.manifest.maps.iter();
         declared.filter_map(|m| Some(contents::read(self.loaded.map(&m.name).ok()?, m))).collect()
+    }
+
+    /// The maps of the kernel themselves, the arena among them.
+    pub fn kernel_maps(&self) -> &[Map] {
+        self.loaded.maps()
+    }
+
+    /// Bytes of the pages in the arena.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory.bytes()
     }
 
     /// The counters by name.

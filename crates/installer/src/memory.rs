@@ -1,13 +1,14 @@
 //! An extension's memory: its arena, as this process has it mapped.
 
 use crate::error::InstallError;
-use crate::pages::Allocator;
+use crate::pages::{Allocator, PAGE};
 use karakoram_kernel::map::Map;
 use karakoram_kernel::sys::{Mapping, os};
 use karakoram_translator::layout::{
     CONTROL_BYTES, HEAP_END, HEAP_LOW, REGION_BYTES, REGIONS_AT, STACK_LOW, STACK_TOP, ZERO_PAGE, control,
 };
 use karakoram_translator::manifest::Manifest;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a whole arena.
 const ARENA_BYTES: usize = 1 << 32;
@@ -19,6 +20,8 @@ pub(crate) struct Memory {
     memory: Mapping,
     allocator: Option<Allocator>,
     start: u64,
+    /// Bytes of pages that were put in place.
+    placed: AtomicU64,
     pub manifest: Manifest,
     pub cpus: usize,
 }
@@ -29,7 +32,14 @@ impl Memory {
         let memory = Mapping::arena(arena.fd(), arena.extra(), ARENA_BYTES)
             .map_err(|e| machine("map the memory of the extension", e))?;
         let allocator = Allocator::new(arena);
-        Ok(Memory { memory, allocator, start: arena.extra(), manifest, cpus: os::possible_cpus().unwrap_or(1) })
+        Ok(Memory {
+            memory,
+            allocator,
+            start: arena.extra(),
+            placed: AtomicU64::new(0),
+            manifest,
+            cpus: os::possible_cpus().unwrap_or(1),
+        })
     }
 
     /// Puts everything in place: static data, and what these programs need on every CPU.
@@ -73,12 +83,18 @@ impl Memory {
     /// Has the kernel put memory there, at once or, where it does not, page by page.
     fn populate(&self, from: u32, to: u32) -> Result<(), InstallError> {
         let length = to.saturating_sub(from) as usize;
+        self.placed.fetch_add(length.next_multiple_of(PAGE) as u64, Ordering::Relaxed);
         let allocated = |a: &Allocator| a.allocate(self.start + u64::from(from), length);
         match length {
             0 => Ok(()),
             _ if self.allocator.as_ref().is_some_and(allocated) => Ok(()),
             _ => self.memory.populate(from as usize, length).map_err(|e| machine("get memory for the extension", e)),
         }
+    }
+
+    /// Bytes of its pages, those that the kernel says nothing of: it takes arenas for empty.
+    pub fn bytes(&self) -> u64 {
+        self.placed.load(Ordering::Relaxed)
     }
 
     fn number(&self, name: &str) -> usize {

@@ -13,7 +13,7 @@ use karakoram_kernel::run::{RunInput, RunOutput, Runner};
 use karakoram_lab::object;
 
 /// Bytes of a page.
-const PAGE: usize = 4096;
+pub(crate) const PAGE: usize = 4096;
 /// `BPF_F_SLEEPABLE`, which programs that ask for pages must be.
 const SLEEPABLE: u32 = 16;
 /// `BPF_PSEUDO_MAP_IDX` and `BPF_PSEUDO_KFUNC_CALL`.

@@ -8,6 +8,7 @@
 
 pub mod attach;
 pub mod btf;
+pub mod charge;
 pub mod differential;
 pub mod effects;
 pub mod errno;

@@ -7,7 +7,7 @@ use karakoram_elf::btf::Btf;
 use karakoram_elf::link::{self, LoadImage, Target};
 use karakoram_kernel::btf::Btf as KernelBtf;
 use karakoram_kernel::error::KernelError;
-use karakoram_kernel::load::{self, LoadRequest, LoadedProgram};
+use karakoram_kernel::load::{self, LoadError, LoadRequest, LoadedProgram};
 use karakoram_kernel::map::{Map, MapOptions};
 use karakoram_kernel::running;
 use karakoram_kernel::sys::Mapping;
@@ -59,10 +59,15 @@ impl Linked {
 
     /// Loads the programs.
     pub fn load_programs(&self) -> Result<BTreeMap<String, LoadedProgram>, LabError> {
-        let one = |(name, image): (&String, &LoadImage)| {
-            Ok((name.clone(), load_image(image, &self.maps).map_err(|e| unusable(&self.path, &e))?))
+        let one = |(name, loaded): (&str, Result<LoadedProgram, LoadError>)| {
+            Ok((name.to_string(), loaded.map_err(|e| unusable(&self.path, &e))?))
         };
-        self.names.iter().zip(&self.images).map(one).collect()
+        self.load_each().map(one).collect()
+    }
+
+    /// Loads one program after the other, whatever the kernel says to each.
+    pub fn load_each(&self) -> impl Iterator<Item = (&str, Result<LoadedProgram, LoadError>)> {
+        self.names.iter().zip(&self.images).map(|(name, image)| (name.as_str(), load_image(image, &self.maps)))
     }
 
     /// Together with programs that were loaded.
@@ -153,7 +158,7 @@ fn types_of(image: &LoadImage) -> Option<KernelBtf> {
     KernelBtf::load(image.btf.as_deref()?).ok()
 }
 
-fn load_image(image: &LoadImage, maps: &[Map]) -> Result<LoadedProgram, load::LoadError> {
+fn load_image(image: &LoadImage, maps: &[Map]) -> Result<LoadedProgram, LoadError> {
     let types = types_of(image);
     let slots = renumbered(image, maps);
     load::load(&LoadRequest { maps, ..request(image, types.as_ref(), &slots) })

@@ -304,6 +304,9 @@ impl<'a> Emitter<'a> {
     }
 
     fn check_stack(&mut self, sp: &str, offset: u32) {
+        if !self.options.stack_checks {
+            return;
+        }
         let inside = self.text.value(format!("and i32 {sp}, {}", layout::REGION_BYTES - 1));
         let full = self.text.value(format!("icmp ult i32 {inside}, {}", layout::STACK_LOW));
         self.trap_if(&full, Fault::StackOverflow, offset);
