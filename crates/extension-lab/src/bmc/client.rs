@@ -7,7 +7,8 @@ use karakoram_lab::error::LabError;
 use karakoram_lab::generator::now_ns;
 use karakoram_lab::memcached::{PORT, get};
 use karakoram_lab::testbed::{Testbed, connected_udp};
-use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrIn, recvmmsg, sendmmsg};
+use nix::sys::socket::sockopt::RcvBufForce;
+use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrIn, recvmmsg, sendmmsg, setsockopt};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::{SocketAddrV4, TcpStream, UdpSocket};
@@ -15,9 +16,13 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 /// Messages in a system call.
-const BATCH: usize = 64;
-/// Requests under way.
-const OUTSTANDING: usize = 256;
+const BATCH: usize = 16;
+/// Requests under way: so many that the other processor always has some, and so few that all of them fit into
+/// memcached's socket, at the page for each that a packet takes which has been seen by XDP (212 992 bytes by
+/// default). One that is lost is missing until patience ends.
+const OUTSTANDING: usize = 48;
+/// Room for replies to all of them and more.
+const RECEIVE_BYTES: usize = 8 << 20;
 /// Writes under way.
 const WRITES: usize = 16;
 /// A request that has waited so long is lost.
@@ -43,6 +48,21 @@ pub struct Exchanged {
     pub first_wrong: Option<String>,
     /// Over this time.
     pub elapsed_ns: u64,
+}
+
+impl Exchanged {
+    /// Counts another one with it.
+    pub fn add(&mut self, more: &Exchanged) {
+        self.answered += more.answered;
+        self.sent += more.sent;
+        self.lost += more.lost;
+        self.written += more.written;
+        self.wrong += more.wrong;
+        self.elapsed_ns += more.elapsed_ns;
+        if self.first_wrong.is_none() {
+            self.first_wrong.clone_from(&more.first_wrong);
+        }
+    }
 }
 
 /// A request under way.
@@ -87,6 +107,7 @@ impl Client {
         let from = SocketAddrV4::new(bed.generator.host.ip, 0);
         let to = SocketAddrV4::new(bed.tested.host.ip, PORT);
         let requests = connected_udp(&bed.generator.namespace, from, to)?;
+        setsockopt(&requests, RcvBufForce, &RECEIVE_BYTES).map_err(|e| failed("get room for replies", &e.into()))?;
         let connected = bed.generator.namespace.run(|| TcpStream::connect(to))?;
         let writes = connected.map_err(|e| failed("connect", &e))?;
         writes.set_nodelay(true).map_err(|e| failed("connect", &e))?;
@@ -163,9 +184,11 @@ impl Client {
             self.forget_lost(now);
         }
         self.result.elapsed_ns = now_ns() - start;
-        let result = self.result.clone();
+        let counted = self.result.clone();
         self.drain()?;
-        Ok(result)
+        // Replies that came late do not count, but may be wrong.
+        let late = std::mem::take(&mut self.result);
+        Ok(Exchanged { wrong: late.wrong, first_wrong: late.first_wrong, lost: late.lost, ..counted })
     }
 
     /// Takes what is still under way.

@@ -1,6 +1,7 @@
 //! `bmc`: requests that are answered in a second, by memcached alone and with the cache before it, in Rust
 //! or in C. Real memcached; keys by Zipf's law; writes over TCP; every reply is checked for its key and for
-//! being no older than the last write that was confirmed.
+//! being no older than the last write that was confirmed. All variants of a round are in place at once, each with
+//! its own memcached, and are asked in turn.
 
 use super::client::{Client, Exchanged};
 use super::zipf::Zipf;
@@ -12,7 +13,7 @@ use karakoram_lab::hook::{self, Attached, Hook, Place};
 use karakoram_lab::memcached::Memcached;
 use karakoram_lab::sink::Sink;
 use karakoram_lab::testbed::{Placed, Placement, Role, Testbed, WORK_PRIORITY};
-use karakoram_lab::trial::{Kind, Outcome, Parameters, Request, Samples, Trial, Workshop};
+use karakoram_lab::trial::{Kind, Outcome, Parameters, Request, Samples, SliceValues, Sliced, Slices, Trial, Workshop};
 use serde::Deserialize;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -85,6 +86,11 @@ struct Prepared {
     sink: Sink,
 }
 
+/// How long one variant is asked before the next one is. What is left under way is waited for in between.
+const SLICE_MS: u64 = 20;
+/// Less urgent than receiving.
+const SERVER_PRIORITY: i32 = WORK_PRIORITY - 5;
+
 /// The cache in place.
 struct InPlace {
     loaded: Option<InKernel>,
@@ -93,30 +99,72 @@ struct InPlace {
     _learn: Option<Attachment>,
 }
 
-impl Trial for Prepared {
-    fn run(&mut self, request: &Request) -> Result<Outcome, LabError> {
+impl Sliced for Prepared {
+    fn begin(&self, request: &Request) -> Result<Box<dyn Slices>, LabError> {
         let bed = Testbed::build(self.plan.placement)?;
-        let _near = self.sink.attach_open(&bed)?;
-        let _memcached = Memcached::start(&bed)?;
+        let near = self.sink.attach_open(&bed)?;
+        let memcached = {
+            // It inherits its priority, and shares its CPU with the receiving thread and nobody else.
+            let _urgent = Placed::on(bed.placement.cpu(Role::Server), SERVER_PRIORITY)?;
+            Memcached::start(&bed)?
+        };
         // Before the cache is there: what is stored at once is no part of the question.
-        let mut client = Client::new(&bed, self.plan.keys)?;
+        let client = Client::new(&bed, self.plan.keys)?;
         let in_place = self.attach(&bed)?;
-        let _placed = Placed::on(bed.placement.cpu(Role::Generator), WORK_PRIORITY)?;
-        let warm_up = self.ask(&mut client, request, 0, self.plan.warm_up_ms)?;
-        let exchanged = self.ask(&mut client, request, 1 << 20, self.plan.duration_ms)?;
-        if (request.is_interrupted)() {
-            return Err(LabError::Interrupted);
-        }
-        Ok(report(&bed, &in_place, &warm_up, &exchanged))
+        let rates = SliceValues::new("rate", "requests/s");
+        let (plan, zipf) = (self.plan.clone(), self.zipf.clone());
+        let (total, slices) = (Exchanged::default(), 0);
+        let mut run =
+            Run { plan, zipf, client, in_place, rates, total, slices, _memcached: memcached, _near: near, bed };
+        let warm_up_ms = run.plan.warm_up_ms;
+        run.ask(request, warm_up_ms)?;
+        Ok(Box::new(run))
+    }
+}
+
+/// A trial under way. What is attached goes before the testbed does.
+struct Run {
+    plan: Plan,
+    zipf: Rc<Zipf>,
+    client: Client,
+    in_place: InPlace,
+    /// Of each slice.
+    rates: SliceValues,
+    /// Of all slices, and the warm-up.
+    total: Exchanged,
+    slices: u64,
+    _memcached: Memcached,
+    _near: Attachment,
+    bed: Testbed,
+}
+
+impl Run {
+    /// Asks for so long; requests answered in a second.
+    fn ask(&mut self, request: &Request, ms: u64) -> Result<f64, LabError> {
+        let _placed = Placed::on(self.bed.placement.cpu(Role::Generator), WORK_PRIORITY)?;
+        let seed = request.seed.wrapping_add(self.slices << 20);
+        let time = Duration::from_millis(ms);
+        let exchanged = self.client.run(&self.zipf, seed, time, self.plan.gets_per_set, request.is_interrupted)?;
+        request.check()?;
+        self.total.add(&exchanged);
+        Ok(exchanged.answered as f64 * 1e9 / exchanged.elapsed_ns.max(1) as f64)
+    }
+}
+
+impl Slices for Run {
+    fn next(&mut self, request: &Request) -> Result<bool, LabError> {
+        self.slices += 1;
+        let rate = self.ask(request, SLICE_MS)?;
+        self.rates.values.push(rate);
+        Ok(self.slices * SLICE_MS < self.plan.duration_ms)
+    }
+
+    fn finish(self: Box<Self>, _request: &Request) -> Result<Outcome, LabError> {
+        report(*self)
     }
 }
 
 impl Prepared {
-    fn ask(&self, client: &mut Client, request: &Request, from: u64, ms: u64) -> Result<Exchanged, LabError> {
-        let seed = request.seed.wrapping_add(from);
-        client.run(&self.zipf, seed, Duration::from_millis(ms), self.plan.gets_per_set, request.is_interrupted)
-    }
-
     fn attach(&self, bed: &Testbed) -> Result<InPlace, LabError> {
         let Some(compiled) = &self.compiled else {
             let attached = hook::attach(bed, Hook::Socket, None, Place::default())?;
@@ -134,32 +182,51 @@ impl Prepared {
     }
 }
 
-fn report(bed: &Testbed, in_place: &InPlace, warm_up: &Exchanged, exchanged: &Exchanged) -> Outcome {
+fn report(run: Run) -> Result<Outcome, LabError> {
+    let (total, in_place) = (&run.total, &run.in_place);
     let mut outcome = Outcome::default();
-    let wrong = warm_up.wrong + exchanged.wrong;
-    if wrong > 0 {
-        let first = warm_up.first_wrong.as_ref().or(exchanged.first_wrong.as_ref());
-        outcome.void = Some(format!("{wrong} wrong replies, the first one: {}", first.map_or("", |f| f)));
+    if let Some(first) = &total.first_wrong {
+        outcome.void = Some(format!("{} wrong replies, the first one: {first}", total.wrong));
     }
     if let Some(complaint) = in_place.loaded.as_ref().and_then(|l| l.complaint(&PROGRAMS)) {
         outcome.void = Some(complaint);
     }
-    let rate = exchanged.answered as f64 * 1e9 / exchanged.elapsed_ns.max(1) as f64;
-    outcome.samples.push(Samples::one("rate", "requests/s", rate));
-    outcome.samples.push(Samples::one("wrong", "replies", wrong as f64));
-    if in_place.loaded.is_some() {
+    outcome.samples.push(Samples::one("wrong", "replies", total.wrong as f64));
+    if let Some(loaded) = &in_place.loaded {
         outcome.samples.push(Samples::one("load", "ms", in_place.load_ms));
+        let counters = counters(loaded)?;
+        let counted = |name: &str| counters.iter().find(|(n, _)| n == name).map_or(0, |(_, count)| *count) as f64;
+        let share = counted("hits") / (counted("hits") + counted("misses")).max(1.0);
+        outcome.samples.push(Samples::one("hits", "%", share * 100.0));
+        outcome.notes.extend(counters.into_iter().map(|(name, count)| (name, count.to_string())));
     }
     let notes = [
-        ("placement", bed.placement.describe()),
-        ("requests", exchanged.sent.to_string()),
-        ("lost", exchanged.lost.to_string()),
-        ("writes confirmed", exchanged.written.to_string()),
-        ("replies checked", (warm_up.answered + exchanged.answered).to_string()),
+        ("placement", run.bed.placement.describe()),
+        ("requests", total.sent.to_string()),
+        ("lost", total.lost.to_string()),
+        ("writes confirmed", total.written.to_string()),
+        ("replies checked", total.answered.to_string()),
     ];
     outcome.notes.extend(notes.map(|(name, value)| (name.to_string(), value)));
-    if let Some(InKernel::Extension(installed)) = &in_place.loaded {
-        outcome.notes.extend(installed.counters().into_iter().map(|(n, v)| (n.to_lowercase(), v.to_string())));
+    outcome.slices.push(run.rates);
+    Ok(outcome)
+}
+
+/// What the cache has counted, by name.
+fn counters(loaded: &InKernel) -> Result<Vec<(String, u64)>, LabError> {
+    /// `struct counters` of `bmc.c`.
+    const NAMES: [&str; 4] = ["hits", "misses", "fills", "invalidations"];
+    match loaded {
+        InKernel::Extension(installed) => {
+            Ok(installed.counters().into_iter().map(|(name, count)| (name.to_lowercase(), count)).collect())
+        }
+        InKernel::Object(object) => {
+            let mut bytes = [0; 8 * NAMES.len()];
+            let read = object.mapping("counters").map(|m| m.read(0, &mut bytes));
+            read?.map_err(|e| LabError::Machine(format!("could not read the counters: {e}"), String::new()))?;
+            let numbers = bytes.chunks_exact(8).map(|b| u64::from_ne_bytes(b.try_into().expect("eight bytes")));
+            Ok(NAMES.iter().map(|n| n.to_string()).zip(numbers).collect())
+        }
+        InKernel::Module(_) => Ok(Vec::new()),
     }
-    outcome
 }
