@@ -198,6 +198,7 @@ fn report(run: Run) -> Result<Outcome, LabError> {
         let counted = |name: &str| counters.iter().find(|(n, _)| n == name).map_or(0, |(_, count)| *count) as f64;
         let share = counted("hits") / (counted("hits") + counted("misses")).max(1.0);
         outcome.samples.push(Samples::one("hits", "%", share * 100.0));
+        outcome.notes.extend(run_times(loaded)?);
         outcome.notes.extend(counters.into_iter().map(|(name, count)| (name, count.to_string())));
     }
     let notes = [
@@ -210,6 +211,16 @@ fn report(run: Run) -> Result<Outcome, LabError> {
     outcome.notes.extend(notes.map(|(name, value)| (name.to_string(), value)));
     outcome.slices.push(run.rates);
     Ok(outcome)
+}
+
+/// What a run of each program took in all this, where the kernel counts it (`kernel.bpf_stats_enabled`).
+fn run_times(loaded: &InKernel) -> Result<Vec<(String, String)>, LabError> {
+    let time = |name: &&str| {
+        let info = loaded.program(name).info(false).map_err(|e| LabError::Machine(e.to_string(), String::new()))?;
+        let mean = info.run_time_ns.checked_div(info.run_count);
+        Ok(mean.map(|ns| (format!("mean run of {name}"), format!("{ns} ns in {} runs", info.run_count))))
+    };
+    PROGRAMS.iter().map(time).filter_map(Result::transpose).collect()
 }
 
 /// What the cache has counted, by name.
