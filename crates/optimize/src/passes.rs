@@ -15,6 +15,7 @@ mod arrange;
 mod bases;
 mod branch;
 mod choice;
+mod chosen;
 mod clear_bits;
 mod constants;
 mod copies;
@@ -34,6 +35,7 @@ mod known;
 mod legacy;
 mod locked_add;
 mod movable;
+mod near;
 mod numbers;
 mod offsets;
 mod overlap;
@@ -146,6 +148,8 @@ pub const ALL: &[Pass] = &[
     pass("rotate", Level::O2, Stage::THIRD, 0, rotate::propose),
     pass("shifted", Level::O2, Stage::THIRD, 0, shifted::propose),
     pass("joins", Level::O2, Stage::THIRD, 0, joins::propose),
+    pass("near", Level::O2, Stage::THIRD, 0, near::propose),
+    pass("chosen", Level::O2, Stage::THIRD, 0, chosen::propose),
     pass("select", Level::O2, Stage::THIRD, 0, select::propose),
     pass("sink", Level::O2, Stage::THIRD, 0, sink::propose),
     pass("again", Level::O2, Stage::THIRD, 0, again::propose),

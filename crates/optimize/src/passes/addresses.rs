@@ -10,10 +10,24 @@
 //! r4 += -32            =>   r4 = r8
 //! call bpf_setsockopt       call bpf_setsockopt
 //! ```
+//!
+//! A register that comes to hold the address anyway is the first choice: it is made there earlier.
+//!
+//! ```text
+//! r2 = r10                  r7 = r10
+//! r2 += -32                 r7 += -32
+//! call bpf_map_lookup_elem  r2 = r7
+//! if r0 != 0x0 goto L1      call bpf_map_lookup_elem
+//! r7 = r10                  if r0 != 0x0 goto L1
+//! r7 += -32                 r2 = r7
+//! r2 = r7              =>   ..
+//! ..
+//! ```
 
 use crate::block::Block;
 use crate::context::Context;
 use crate::proposal::{Changes, Proposal};
+use crate::webs::WebId;
 use karakoram_bpf::effects::RegSet;
 use karakoram_bpf::insn::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,8 +35,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Most places at which one address is made.
 const MAX_PLACES: usize = 24;
 
-/// Fewer than that do not pay.
-const MIN_PLACES: usize = 3;
+/// Fewer than that never pay.
+const MIN_PLACES: usize = 2;
 
 /// How much larger than usual windows may be: addresses are few, and are used everywhere.
 const PATIENCE: usize = 8;
@@ -79,21 +93,24 @@ fn made(context: &Context, block: &Block, p: usize) -> Option<(Address, Place)> 
     }
 }
 
-/// The address is made at the first place, and copied at all.
+/// The address is made at the first place, and copied where another register is to hold it.
 fn once(context: &Context, places: &[Place]) -> Option<Proposal> {
     let (first, others) = places.split_first()?;
+    let homes: Vec<Reg> = RegSet::CALLEE_SAVED.iter().filter(|r| pays(context, places, *r)).collect();
+    if homes.is_empty() {
+        return None;
+    }
     let mut range = BTreeSet::new();
     for place in others {
         range.extend(context.between(first.last, place.last)?);
     }
-    let is_free =
-        |r: &Reg| range.iter().all(|p| !context.facts.live[*p].contains(*r) && !context.writes[*p].contains(*r));
-    let home = RegSet::CALLEE_SAVED.iter().find(is_free)?;
+    let home = homes.into_iter().find(|r| is_free(context, places, &range, *r))?;
     let mut changes = Changes::default();
     let copy = |reg: Reg| Insn::Mov { width: Width::W64, dst: reg, src: Operand::Reg(home) };
     for place in others {
         changes.delete(place.first);
-        changes.replace(place.last, vec![context.node(copy(place.reg))]);
+        let copies = (place.reg != home).then(|| context.node(copy(place.reg)));
+        changes.replace(place.last, copies.into_iter().collect());
     }
     let moved = |p: usize| match *context.insn(p) {
         Insn::LoadImm { value, .. } => Insn::LoadImm { dst: home, value },
@@ -103,10 +120,28 @@ fn once(context: &Context, places: &[Place]) -> Option<Proposal> {
     };
     let own = |p: usize| karakoram_bpf::program::Node { insn: moved(p), ..context.function.nodes[p].clone() };
     changes.replace(first.first, vec![own(first.first)]);
-    let mut nodes = vec![own(first.last)];
-    nodes.push(context.node(copy(first.reg)));
-    changes.replace(first.last, nodes);
+    let copies = (first.reg != home).then(|| context.node(copy(first.reg)));
+    changes.replace(first.last, [own(first.last)].into_iter().chain(copies).collect());
     let mut proposal = changes.proposal("addresses");
     proposal.patience = PATIENCE;
     Some(proposal)
+}
+
+/// Whether the function gets shorter when one register holds the address for all places.
+fn pays(context: &Context, places: &[Place], home: Reg) -> bool {
+    let making = context.insn(places[0].first).slots() + (places[0].first != places[0].last) as usize;
+    let copies = places.iter().filter(|p| p.reg != home).count();
+    making + copies < making * places.len()
+}
+
+/// Whether a register holds nothing in a range, or only the address, made at these places.
+fn is_free(context: &Context, places: &[Place], range: &BTreeSet<usize>, home: Reg) -> bool {
+    let own: Vec<&Place> = places.iter().filter(|p| p.reg == home).collect();
+    let webs: Vec<WebId> = own.iter().filter_map(|p| context.webs().id_defined(p.last, home)).collect();
+    let is_own = |p: usize| own.iter().any(|o| o.first == p || o.last == p);
+    webs.iter().all(|w| context.webs().get(*w).is_some_and(|w| w.definitions.iter().all(|d| is_own(*d))))
+        && range.iter().all(|p| {
+            let holds_other = context.facts.live[*p].contains(home) && !webs.contains(&context.webs().at(*p, home));
+            !holds_other && (is_own(*p) || !context.writes[*p].contains(home))
+        })
 }
