@@ -13,7 +13,9 @@
 //! out:
 //! ```
 //!
-//! The old code is run on numbers from every interval between the constants it compares with.
+//! The old code is run on numbers from every interval between the constants it compares with. Where a
+//! result comes into the very register, or the constants fit into no instruction, a copy is looked at, with
+//! a number added.
 
 use super::numbers::load;
 use crate::context::Context;
@@ -28,8 +30,19 @@ const MAX_OUTCOMES: usize = 6;
 
 pub(super) fn propose(context: &Context, out: &mut Vec<Proposal>) {
     for p in (0..context.len()).filter(|p| context.facts.is_reachable(*p)) {
-        let Insn::Branch { dst, width, src: Operand::Imm(_), .. } = *context.insn(p) else { continue };
-        out.extend(Choice::at(context, p, dst, width).and_then(|choice| choice.in_a_row()));
+        let Insn::Branch { dst, width, .. } = *context.insn(p) else { continue };
+        if compared(context, p).is_some() {
+            out.extend(Choice::at(context, p, dst, width).and_then(|choice| choice.in_a_row()));
+        }
+    }
+}
+
+/// The number that a branch compares with.
+fn compared(context: &Context, p: usize) -> Option<u64> {
+    match *context.insn(p) {
+        Insn::Branch { src: Operand::Imm(v), .. } => Some(v as i64 as u64),
+        Insn::Branch { src: Operand::Reg(r), .. } => context.value(p, r),
+        _ => None,
     }
 }
 
@@ -57,6 +70,8 @@ struct Choice<'c, 'a> {
     start: usize,
     by: Reg,
     width: Width,
+    /// Whether the register has a high half, at which nobody here looks.
+    is_low_half: bool,
     region: BTreeSet<usize>,
     /// Inclusive ranges of numbers with the same outcome, ascending, together all that there can be.
     ranges: Vec<(u64, u64, Outcome)>,
@@ -70,16 +85,18 @@ impl<'c, 'a> Choice<'c, 'a> {
         let above = (block.start..branch).rev().take_while(|p| is_constant(p) && !context.is_patched(*p)).count();
         let start = branch - above;
         let range = context.fact(start, by)?.range;
-        if range.max > u32::MAX as u64 {
+        let is_low_half = range.max > u32::MAX as u64;
+        if is_low_half && width == Width::W64 {
             return None;
         }
-        let mut choice = Choice { context, start, by, width, region: BTreeSet::new(), ranges: Vec::new() };
+        let (min, max) = if is_low_half { (0, u32::MAX as u64) } else { (range.min, range.max) };
+        let mut choice = Choice { context, start, by, width, is_low_half, region: BTreeSet::new(), ranges: Vec::new() };
         let region = choice.trimmed(choice.grown());
-        let (points, mut used) = (choice.points(&region, range.min, range.max), BTreeSet::new());
+        let (points, mut used) = (choice.points(&region, min, max), BTreeSet::new());
         for bounds in points.windows(2) {
             let (first, last) = (bounds[0], bounds[1] - 1);
-            let outcome = choice.run(&region, first, &mut used)?;
-            if choice.run(&region, last, &mut used)? != outcome {
+            let outcome = choice.run(&region, first, first == last, &mut used)?;
+            if choice.run(&region, last, first == last, &mut used)? != outcome {
                 return None;
             }
             match choice.ranges.last_mut() {
@@ -128,20 +145,19 @@ impl<'c, 'a> Choice<'c, 'a> {
     fn chooses(&self, p: usize) -> bool {
         let is_kind = matches!(
             self.context.insn(p),
-            Insn::Branch { src: Operand::Imm(_), .. }
-                | Insn::Jump { .. }
-                | Insn::Mov { .. }
-                | Insn::Alu { op: AluOp::Add | AluOp::Sub, src: Operand::Imm(_), .. }
+            Insn::Jump { .. } | Insn::Mov { .. } | Insn::Alu { op: AluOp::Add | AluOp::Sub, src: Operand::Imm(_), .. }
         );
-        is_kind && !self.context.is_patched(p)
+        (is_kind || compared(self.context, p).is_some()) && !self.context.is_patched(p)
     }
 
     /// Where ranges with different outcomes can begin, and one past the end.
     fn points(&self, region: &BTreeSet<usize>, min: u64, max: u64) -> Vec<u64> {
         let (mut compared, mut added) = (BTreeSet::new(), BTreeSet::from([0u64]));
         for p in region {
+            if let Some(v) = self::compared(self.context, *p) {
+                compared.extend([v as u32 as u64, v]);
+            }
             match *self.context.insn(*p) {
-                Insn::Branch { src: Operand::Imm(v), .. } => compared.extend([v as u32 as u64, v as i64 as u64]),
                 Insn::Alu { op: AluOp::Add, src: Operand::Imm(v), .. } => _ = added.insert(v as i64 as u64),
                 Insn::Alu { op: AluOp::Sub, src: Operand::Imm(v), .. } => {
                     _ = added.insert((v as i64 as u64).wrapping_neg())
@@ -160,14 +176,20 @@ impl<'c, 'a> Choice<'c, 'a> {
         points.into_iter().collect()
     }
 
-    /// Runs the old code on one number.
-    fn run(&self, region: &BTreeSet<usize>, number: u64, used: &mut BTreeSet<usize>) -> Option<Outcome> {
+    /// Runs the old code on one number, perhaps the only one that goes its way.
+    fn run(
+        &self,
+        region: &BTreeSet<usize>,
+        number: u64,
+        is_single: bool,
+        used: &mut BTreeSet<usize>,
+    ) -> Option<Outcome> {
         let mut held = [Held::Old; Reg::COUNT];
         held[self.by.index()] = Held::Computed(number);
         let mut p = self.start;
         for _ in 0..MAX_REGION {
             let Some(next) = region.contains(&p).then(|| self.step(p, &mut held)).flatten() else {
-                return self.outcome(p, number, &held);
+                return self.outcome(p, number, is_single, &held);
             };
             used.insert(p);
             p = next;
@@ -177,39 +199,45 @@ impl<'c, 'a> Choice<'c, 'a> {
 
     /// Executes one instruction; nothing where it needs what is not known.
     fn step(&self, p: usize, held: &mut [Held; Reg::COUNT]) -> Option<usize> {
-        let number = |r: Reg| match held[r.index()] {
-            Held::Old => None,
+        let number = |r: Reg, width: Width| match held[r.index()] {
+            Held::Computed(_) if self.is_low_half && r == self.by && width == Width::W64 => None,
+            Held::Old => self.context.value(p, r),
             Held::Constant(v) | Held::Computed(v) => Some(v),
         };
         let positions = &self.context.facts.flow.positions;
         match *self.context.insn(p) {
             Insn::Jump { target, .. } => return Some(positions[&target]),
-            Insn::Branch { width, cond, dst, src: Operand::Imm(v), target } => {
-                let taken = concrete_compare(width, cond, number(dst)?, v as i64 as u64);
+            Insn::Branch { width, cond, dst, src, target } => {
+                let with = match src {
+                    Operand::Imm(v) => v as i64 as u64,
+                    Operand::Reg(r) => number(r, width)?,
+                };
+                let taken = concrete_compare(width, cond, number(dst, width)?, with);
                 return Some(if taken { positions[&target] } else { p + 1 });
             }
             Insn::Mov { width, dst, src: Operand::Imm(v) } => {
                 held[dst.index()] = Held::Constant(if width == Width::W32 { v as u32 as u64 } else { v as i64 as u64 });
             }
             Insn::Mov { width, dst, src: Operand::Reg(r) } => {
-                let value = if width == Width::W32 { number(r)? as u32 as u64 } else { number(r)? };
+                let value = if width == Width::W32 { number(r, width)? as u32 as u64 } else { number(r, width)? };
                 held[dst.index()] = Held::Computed(value);
             }
             Insn::Alu { width, op, dst, src: Operand::Imm(v) } => {
-                held[dst.index()] = Held::Computed(concrete_alu(width, op, number(dst)?, v as i64 as u64));
+                held[dst.index()] = Held::Computed(concrete_alu(width, op, number(dst, width)?, v as i64 as u64));
             }
             _ => return None,
         }
         Some(p + 1)
     }
 
-    fn outcome(&self, to: usize, number: u64, held: &[Held; Reg::COUNT]) -> Option<Outcome> {
+    fn outcome(&self, to: usize, number: u64, is_single: bool, held: &[Held; Reg::COUNT]) -> Option<Outcome> {
         let mut sets = BTreeMap::new();
         for r in self.context.facts.live.get(to)?.iter() {
             match held[r.index()] {
                 Held::Old => {}
                 Held::Constant(v) => _ = sets.insert(r, v),
                 Held::Computed(v) if r == self.by && v == number => {}
+                Held::Computed(v) if is_single => _ = sets.insert(r, v),
                 Held::Computed(_) => return None,
             }
         }
@@ -230,9 +258,10 @@ impl<'c, 'a> Choice<'c, 'a> {
         if outcomes.len() > MAX_OUTCOMES {
             return None;
         }
+        let looked_at = self.looked_at(&outcomes, default)?;
         let best = orders(outcomes.len()).into_iter().filter_map(|order| {
             let order: Vec<&Outcome> = order.iter().map(|i| outcomes[*i]).collect();
-            self.row(&order, default)
+            self.row(&looked_at, &order, default)
         });
         let insns = best.min_by_key(Vec::len)?;
         let mut nodes = insns.into_iter();
@@ -244,9 +273,27 @@ impl<'c, 'a> Choice<'c, 'a> {
         Some(changes.proposal("switch"))
     }
 
+    /// What the tests look at: the register itself, unless a result comes into it or the numbers do not fit.
+    fn looked_at(&self, outcomes: &[&Outcome], default: &Outcome) -> Option<LookedAt> {
+        let numbers = || outcomes.iter().flat_map(|o| self.ranges_of(o)).flat_map(|(from, to)| [from, to]);
+        let mut added = 0;
+        if self.width == Width::W64 && numbers().any(|n| n > i32::MAX as u64) {
+            added = numbers().map(|n| n as u32 as i32).min()?.checked_neg()? as u32;
+        }
+        let all = || outcomes.iter().copied().chain([default]);
+        let is_needed = |r: Reg| all().any(|o| self.context.facts.live[o.to].contains(r));
+        let is_replaced = outcomes.iter().any(|o| o.sets.contains_key(&self.by));
+        if !is_replaced && (added == 0 || !is_needed(self.by)) {
+            return Some(LookedAt { reg: self.by, added });
+        }
+        let is_free = |r: &Reg| *r != Reg::FP && !self.context.facts.live[self.start].contains(*r) && !is_needed(*r);
+        Some(LookedAt { reg: Reg::all().find(is_free)?, added })
+    }
+
     /// The tests for these outcomes one after another, and what is left for the default.
-    fn row(&self, order: &[&Outcome], default: &Outcome) -> Option<Vec<Insn>> {
-        let mut row = Row { choice: self, insns: Vec::new(), held: BTreeMap::new() };
+    fn row(&self, looked_at: &LookedAt, order: &[&Outcome], default: &Outcome) -> Option<Vec<Insn>> {
+        let mut row = Row { choice: self, looked_at, insns: Vec::new(), held: BTreeMap::new() };
+        row.look();
         let next = (self.start..).find(|p| !self.region.contains(p))?;
         let (last, others) = order.split_last()?;
         for outcome in others {
@@ -282,15 +329,34 @@ impl<'c, 'a> Choice<'c, 'a> {
     }
 }
 
+/// The register that tests look at, and what is added to the number there.
+struct LookedAt {
+    reg: Reg,
+    added: u32,
+}
+
 /// A row of tests in the making.
 struct Row<'r, 'c, 'a> {
     choice: &'r Choice<'c, 'a>,
+    looked_at: &'r LookedAt,
     insns: Vec<Insn>,
     /// Constants set so far.
     held: BTreeMap<Reg, u64>,
 }
 
 impl Row<'_, '_, '_> {
+    /// Puts the number where the tests look.
+    fn look(&mut self) {
+        let LookedAt { reg: dst, added } = *self.looked_at;
+        if dst != self.choice.by {
+            self.insns.push(Insn::Mov { width: Width::W64, dst, src: Operand::Reg(self.choice.by) });
+        }
+        if added != 0 {
+            let src = Operand::Imm(added as i32);
+            self.insns.push(Insn::Alu { width: Width::W32, op: AluOp::Add, dst, src });
+        }
+    }
+
     /// Whether an outcome finds its constants set, and only those.
     fn holds(&self, outcome: &Outcome) -> bool {
         let live = self.choice.context.facts.live[outcome.to];
@@ -308,7 +374,9 @@ impl Row<'_, '_, '_> {
     }
 
     fn branch(&mut self, cond: Condition, number: u64, to: usize) -> Option<()> {
-        let (width, dst, target) = (self.choice.width, self.choice.by, self.choice.id(to));
+        let (width, dst, target) = (self.choice.width, self.looked_at.reg, self.choice.id(to));
+        let number =
+            if self.looked_at.added == 0 { number } else { (number as u32).wrapping_add(self.looked_at.added) as u64 };
         let fits = width == Width::W32 || number <= i32::MAX as u64;
         let src = Operand::Imm(number as u32 as i32);
         self.insns.push(Insn::Branch { width, cond, dst, src, target });
@@ -318,10 +386,11 @@ impl Row<'_, '_, '_> {
     /// Branches to `to` for the numbers in an inclusive range.
     fn test(&mut self, from: u64, to: u64, target: usize) -> Option<()> {
         let (first, last) = (self.choice.ranges.first()?.0, self.choice.ranges.last()?.1);
+        let is_ordered = self.looked_at.added == 0;
         match () {
             _ if from == to => self.branch(Condition::Eq, from, target),
-            _ if from == first => self.branch(Condition::Le, to, target),
-            _ if to == last => self.branch(Condition::Ge, from, target),
+            _ if from == first && is_ordered => self.branch(Condition::Le, to, target),
+            _ if to == last && is_ordered => self.branch(Condition::Ge, from, target),
             _ if to == from + 1 => {
                 self.branch(Condition::Eq, from, target)?;
                 self.branch(Condition::Eq, to, target)
