@@ -22,8 +22,8 @@ const STACK_ARGUMENT: &str = "-zstack-size=65536";
 /// Without it atomics become plain accesses, as WebAssembly has one thread.
 const ATOMICS: &str = "-Ctarget-feature=+atomics";
 
-/// Functions whose locals are moved to the arena at most.
-const MOST_MOVED: usize = 16;
+/// Translations of a program until its frames are small enough.
+const MOST_ATTEMPTS: usize = 32;
 
 /// How to build.
 #[derive(Clone, Debug)]
@@ -113,15 +113,16 @@ fn symbols(archive: &[u8], start: &str) -> Vec<String> {
 /// locals in the arena.
 pub fn translate_to_object(toolchain: &Toolchain, wasm: &[u8], options: &BuildOptions) -> Result<Built, InstallError> {
     let mut translation_options = options.translation.clone();
-    loop {
+    for _ in 0..MOST_ATTEMPTS {
         let translation = translate(wasm, &translation_options)?;
         let object = toolchain.compile(&translation.ir, options.launder)?;
-        let moved = &mut translation_options.in_arena;
-        match frames::too_large(&object, moved).filter(|_| moved.len() < MOST_MOVED) {
-            Some(number) => moved.push(number),
-            None => return Ok(Built { object, manifest: translation.manifest, wasm_bytes: wasm.len() }),
+        if !frames::shrink(&object, &mut translation_options) {
+            return Ok(Built { object, manifest: translation.manifest, wasm_bytes: wasm.len() });
         }
     }
+    Err(InstallError::Source(
+        "its functions need too much of the kernel's stack, even with their variables elsewhere".into(),
+    ))
 }
 
 /// A crate to compile.

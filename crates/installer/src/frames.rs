@@ -4,26 +4,56 @@
 use karakoram_bpf::insn::{Callee, FuncId, Insn, Reg};
 use karakoram_bpf::program::{Function, Program};
 use karakoram_elf::Object;
+use karakoram_translator::Options;
 
 /// Bytes that a chain of calls has, less what the kernel adds for `may_goto` in each of its functions.
 const MOST_BYTES: u32 = 512;
 /// What the kernel keeps in the frame of a function with loops.
 const LOOP_BYTES: u32 = 16;
 
-/// The number of the function whose locals should move: the one with the largest frame on a chain that
-/// is too deep; `None` when none is, or nothing can be done.
-pub(crate) fn too_large(object: &[u8], moved: &[u32]) -> Option<u32> {
-    let object = Object::parse(object.to_vec()).ok()?;
+/// Bytes of a frame from which on a function with loops does better without one: as long as the verifier has
+/// not finished with a loop it compares every byte of the frame, whether anybody will read it or not.
+const MOST_BYTES_IN_LOOPS: u32 = 256;
+
+/// Changes the options such that frames become smaller; false when they are small enough, or nothing can be
+/// done. Locals move to the arena, of the function with the largest frame on a chain of calls that is too
+/// deep and of those with loops and large frames. Where that is not enough, the functions that were put
+/// into that one are called instead.
+pub(crate) fn shrink(object: &[u8], options: &mut Options) -> bool {
+    let Ok(object) = Object::parse(object.to_vec()) else { return false };
     let program = object.program();
+    let mut in_loops: Vec<u32> = program
+        .functions
+        .iter()
+        .filter(|f| has_loops(f) && frame(f) > MOST_BYTES_IN_LOOPS)
+        .filter_map(number)
+        .filter(|n| !options.in_arena.contains(n))
+        .collect();
+    in_loops.sort_unstable();
+    in_loops.dedup();
+    if !in_loops.is_empty() {
+        options.in_arena.extend(in_loops);
+        return true;
+    }
     let chains = (0..program.functions.len() as u32).map(|f| deepest(program, FuncId(f), 0));
-    let chain = chains.max_by_key(|c| c.0).filter(|c| c.0 > MOST_BYTES)?;
-    let movable = chain.1.into_iter().filter_map(|f| Some((frame(program.function(f)), number(program.function(f))?)));
-    movable.filter(|(_, n)| !moved.contains(n)).max().map(|(_, n)| n)
+    let chain = chains.max_by_key(|c| c.0).filter(|c| c.0 > MOST_BYTES).unwrap_or_default().1;
+    let functions = chain.into_iter().map(|f| program.function(f));
+    let mut functions: Vec<(u32, u32)> = functions.filter_map(|f| Some((frame(f), number(f)?))).collect();
+    functions.sort_unstable();
+    let largest = |done: &[u32]| functions.iter().rev().map(|(_, n)| *n).find(|n| !done.contains(n));
+    if let Some(number) = largest(&options.in_arena) {
+        options.in_arena.push(number);
+    } else if let Some(number) = largest(&options.alone) {
+        options.alone.push(number);
+    } else {
+        return false;
+    }
+    true
 }
 
-/// The number in `f12` or `f12_xdp`, the translator's names.
+/// The number in `f12`, `f12_xdp` or `m12` (the member of a machine), the translator's names.
 fn number(function: &Function) -> Option<u32> {
-    let rest = function.name.strip_prefix('f')?;
+    let rest = function.name.strip_prefix(['f', 'm'])?;
     rest.split('_').next()?.parse().ok()
 }
 
@@ -53,6 +83,9 @@ fn frame(function: &Function) -> u32 {
         _ => None,
     };
     let used = function.nodes.iter().filter_map(|n| offset(&n.insn)).max().unwrap_or(0);
-    let loops = function.nodes.iter().any(|n| matches!(n.insn, Insn::MayGoto { .. }));
-    (used + if loops { LOOP_BYTES } else { 0 }).next_multiple_of(16)
+    (used + if has_loops(function) { LOOP_BYTES } else { 0 }).next_multiple_of(16)
+}
+
+fn has_loops(function: &Function) -> bool {
+    function.nodes.iter().any(|n| matches!(n.insn, Insn::MayGoto { .. }))
 }

@@ -193,7 +193,8 @@ impl<'a> Emitter<'a> {
     fn local(&mut self, index: usize) -> (Ty, String, &'static str) {
         let (ty, place) = self.locals[index].clone();
         if self.machine.is_some() {
-            return (ty, self.local_in_record(index), "");
+            let how = if self.options.in_arena.contains(&self.number) { " volatile" } else { "" };
+            return (ty, self.local_in_record(index), how);
         }
         match self.frame.clone() {
             Some(frame) => {

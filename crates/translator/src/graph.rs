@@ -19,6 +19,9 @@ const MOST_FRAMES: usize = 7 - MACHINE_FRAMES - 1;
 /// A machine and the member that it calls.
 const MACHINE_FRAMES: usize = 2;
 
+/// Operators of the smallest functions, which take less where they are called than a call does.
+const MOST_SMALLEST: usize = 12;
+
 /// What a program is attached to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Hook {
@@ -270,7 +273,11 @@ fn assign_forms(module: &Module, calls: &Calls, options: &Options, plan: &mut Pl
             .sum();
         let size = module.function(first).map_or(0, |f| f.code.len()) + inlined;
         sizes.insert(first, size);
-        let most = if calls.sites.get(&first) == Some(&1) { options.inline_single } else { options.inline_small };
+        let most = match calls.sites.get(&first) {
+            _ if options.alone.iter().any(|caller| calls.of(*caller).any(|c| c == first)) => MOST_SMALLEST,
+            Some(1) => options.inline_single,
+            _ => options.inline_small,
+        };
         // What is below may run in the machine for deep chains, which cannot be entered from itself.
         let may_inline = !recursive && height <= MOST_FRAMES && !options.in_arena.contains(&first);
         let own = if may_inline && size <= most {

@@ -13,9 +13,12 @@
 //! This is done to the optimizer's result, which it therefore does not hinder. Comparisons in inline
 //! assembly are the runtime's own, of pointers, and are left alone.
 
+mod bits;
+mod saturating;
 mod ways;
 
 use crate::layout::ZERO_PAGE;
+use bits::Bits;
 use std::collections::HashSet;
 
 /// How much the verifier is made to forget.
@@ -29,18 +32,8 @@ pub enum Launder {
 }
 
 /// Intrinsics that become comparisons.
-const COMPARING: [&str; 10] = [
-    "@llvm.umin.",
-    "@llvm.umax.",
-    "@llvm.smin.",
-    "@llvm.smax.",
-    "@llvm.abs.",
-    "@llvm.ucmp.",
-    "@llvm.scmp.",
-    "@llvm.usub.sat.",
-    "@llvm.uadd.sat.",
-    "@llvm.ssub.sat.",
-];
+const COMPARING: [&str; 7] =
+    ["@llvm.umin.", "@llvm.umax.", "@llvm.smin.", "@llvm.smax.", "@llvm.abs.", "@llvm.ucmp.", "@llvm.scmp."];
 
 /// LLVM's text form of a module with what makes the verifier forget.
 pub fn launder(ir: &str, how: Launder) -> String {
@@ -103,12 +96,37 @@ impl Function {
             return operand.to_string();
         }
         self.count += 1;
-        let name = format!("%forgotten{}", self.count);
-        // Not the same to both sides of a comparison, nor the reverse of what was done before: the code
-        // generator would leave it out.
-        let how = if self.count % 2 == 1 { "xor" } else { "add" };
-        self.body.push_str(&format!("  {name} = {how} {ty} {operand}, %unknown.{ty}\n"));
+        let n = self.count;
+        let name = format!("%forgotten{n}");
+        // Assembly: what is computed twice, or on both sides of a comparison, the code generator otherwise
+        // finds and computes once or not at all. What one comparison has shown would then be known in the next.
+        let forget = |ty: &str, from: &str| {
+            let kind = if ty == "i64" { "r" } else { "w" };
+            format!("call {ty} asm sideeffect \"$0 ^= $2\", \"={kind},0,{kind}\"({ty} {from}, {ty} %unknown.{ty})")
+        };
+        let lines = match ty {
+            "i32" | "i64" => format!("  {name} = {}\n", forget(ty, operand)),
+            _ => format!(
+                "  {name}.wide = zext {ty} {operand} to i32\n  {name}.any = {}\n  {name} = trunc i32 {name}.any to {ty}\n",
+                forget("i32", &format!("{name}.wide"))
+            ),
+        };
+        self.body.push_str(&lines);
         name
+    }
+
+    /// The line with bits of its own, where it must not use those of others ([`bits`]).
+    fn with_own_bits(&mut self, wanted: Vec<(String, String)>, line: &str) -> String {
+        let mut line = line.to_string();
+        for (bit, comparison) in wanted {
+            self.count += 1;
+            let own = format!("%again{}", self.count);
+            let again = format!("{own} = {comparison}");
+            let text = self.comparison(&again).or_else(|| self.truncation(&again)).unwrap_or(again);
+            self.body.push_str(&format!("  {text}\n"));
+            line = ways::renamed(&line, |name| (name == bit).then(|| own.clone()));
+        }
+        line
     }
 
     fn comparison(&mut self, text: &str) -> Option<String> {
@@ -149,7 +167,7 @@ impl Function {
     /// The lowest bit of a number, which is tested later.
     fn truncation(&mut self, text: &str) -> Option<String> {
         let (name, rest) = text.split_once(" = trunc ")?;
-        let (from, more) = rest.split_once(" to i1")?;
+        let (from, more) = rest.split_once(" to i1").filter(|_| bits::makes_bit(rest))?;
         self.compared.insert(name.to_string());
         let words: Vec<&str> = from.split(' ').collect();
         let [.., ty, operand] = &words[..] else { return None };
@@ -174,7 +192,10 @@ impl Function {
     /// The text, with the unknown zero at its beginning when it is used.
     fn finish(mut self) -> String {
         let lines = std::mem::take(&mut self.lines);
-        for line in ways::forget(lines) {
+        let lines = ways::forget(saturating::expand(lines));
+        let bits = Bits::of(&lines);
+        for (at, line) in lines.iter().enumerate().filter(|(_, line)| !bits.is_useless(line)) {
+            let line = self.with_own_bits(bits.wanted(at, line), line);
             self.line(&line);
         }
         if !self.body.contains("%unknown.") {
@@ -208,30 +229,62 @@ mod tests {
         lines.skip(1).filter(|l| *l != "}").collect::<Vec<_>>().join("\n")
     }
 
+    /// The line that makes a forgotten number.
+    fn forgotten(name: &str, ty: &str, from: &str) -> String {
+        let kind = if ty == "i64" { "r" } else { "w" };
+        format!(
+            "  {name} = call {ty} asm sideeffect \"$0 ^= $2\", \"={kind},0,{kind}\"({ty} {from}, {ty} %unknown.{ty})\n"
+        )
+    }
+
     #[test]
     fn what_is_compared_is_forgotten() {
+        let (a, b) = (forgotten("%forgotten1", "i32", "%a"), forgotten("%forgotten2", "i32", "%b"));
         assert_eq!(
-            body("  %c = icmp samesign ult i32 %a, %b"),
-            "  %forgotten1 = xor i32 %a, %unknown.i32\n  %forgotten2 = add i32 %b, %unknown.i32\n  \
-             %c = icmp ult i32 %forgotten1, %forgotten2"
+            body("  %c = icmp samesign ult i32 %a, %b\n  br i1 %c, label %l, label %m"),
+            format!("{a}{b}  %c = icmp ult i32 %forgotten1, %forgotten2\n  br i1 %c, label %l, label %m")
         );
+        let a = forgotten("%forgotten1", "i64", "%a");
         assert_eq!(
-            body("  %c = icmp eq i64 %a, 5"),
-            "  %forgotten1 = xor i64 %a, %unknown.i64\n  %c = icmp eq i64 %forgotten1, 5"
+            body("  %c = icmp eq i64 %a, 5\n  br i1 %c, label %l, label %m"),
+            format!("{a}  %c = icmp eq i64 %forgotten1, 5\n  br i1 %c, label %l, label %m")
         );
+        let wide = forgotten("%forgotten1.any", "i32", "%forgotten1.wide");
+        assert_eq!(
+            body("  %c = icmp slt i8 %a, 5\n  br i1 %c, label %l, label %m"),
+            format!(
+                "  %forgotten1.wide = zext i8 %a to i32\n{wide}  %forgotten1 = trunc i32 %forgotten1.any to i8\n  \
+                 %c = icmp slt i8 %forgotten1, 5\n  br i1 %c, label %l, label %m"
+            )
+        );
+    }
+
+    #[test]
+    fn every_use_of_a_bit_has_its_own_comparison() {
+        let text = body("  %c = icmp eq i64 %a, 5\n  %s = select i1 %c, i64 1, i64 %b\n  br i1 %c, label %l, label %m");
+        let again = format!("{}  %again2 = icmp eq i64 %forgotten3, 5\n", forgotten("%forgotten3", "i64", "%a"));
+        assert!(text.ends_with(&format!("{again}  br i1 %again2, label %l, label %m")), "{text}");
+        // In a loop the same place is another time.
+        let text = body("  %c = icmp eq i64 %a, 5\n  br label %l\nl:\n  br i1 %c, label %l, label %m");
+        let again = format!("{}  %again1 = icmp eq i64 %forgotten2, 5\n", forgotten("%forgotten2", "i64", "%a"));
+        assert_eq!(text, format!("  br label %l\nl:\n{again}  br i1 %again1, label %l, label %m"));
     }
 
     #[test]
     fn pointers_stay() {
-        assert_eq!(body("  %c = icmp eq ptr %a, null"), "  %c = icmp eq ptr %a, null");
+        let text = "  %c = icmp eq ptr %a, null\n  br i1 %c, label %l, label %m";
+        assert_eq!(body(text), text);
     }
 
     #[test]
     fn a_bit_from_elsewhere_is_forgotten_once() {
+        let wide = forgotten("%forgotten2", "i32", "%wide1");
         assert_eq!(
             body("  %c = phi i1 [ true, %x ], [ %d, %y ]\n  br i1 %c, label %l, label %m"),
-            "  %c = phi i1 [ true, %x ], [ %d, %y ]\n  %wide1 = zext i1 %c to i32\n  \
-             %forgotten2 = add i32 %wide1, %unknown.i32\n  %bit1 = icmp ne i32 %forgotten2, 0\n  br i1 %bit1, label %l, label %m"
+            format!(
+                "  %c = phi i1 [ true, %x ], [ %d, %y ]\n  %wide1 = zext i1 %c to i32\n{wide}  \
+                 %bit1 = icmp ne i32 %forgotten2, 0\n  br i1 %bit1, label %l, label %m"
+            )
         );
         assert!(
             body("  %c = icmp eq i32 %a, 1\n  br i1 %c, label %l, label %m")
@@ -241,7 +294,10 @@ mod tests {
 
     #[test]
     fn the_zero_comes_first() {
-        let text = launder("define i64 @f(i64 %a) {\nentry:\n  %c = icmp eq i64 %a, 5\n}\n", Launder::Comparisons);
+        let text = launder(
+            "define i64 @f(i64 %a) {\nentry:\n  %c = icmp eq i64 %a, 5\n  br i1 %c, label %l, label %m\n}\n",
+            Launder::Comparisons,
+        );
         assert!(text.starts_with("define i64 @f(i64 %a) {\nentry:\n  %unknown.at = "));
     }
 }

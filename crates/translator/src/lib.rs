@@ -42,11 +42,13 @@ pub struct Options {
     /// Whether runs end when the stack is full. Without that an overflow writes to pages that are not there, which
     /// changes nothing, and reads zeros: nothing is wrong but the result. For measuring what the checks take.
     pub stack_checks: bool,
+    /// Functions, by wasm number, into which only the smallest functions are put.
+    pub alone: Vec<u32>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { inline_single: 600, inline_small: 40, in_arena: Vec::new(), stack_checks: true }
+        Options { inline_single: 600, inline_small: 40, in_arena: Vec::new(), alone: Vec::new(), stack_checks: true }
     }
 }
 

@@ -8,7 +8,10 @@ use std::process::{Command, Stdio};
 
 /// Arguments that all runs of `llc` share: the fourth instruction set is older than arenas, and x86
 /// and arm64 access memory at any address. Loads that extend signs came to arenas late (Linux 6.18).
-const TARGET: [&str; 4] = ["-march=bpfel", "-mcpu=v4", "-mattr=+allows-misaligned-mem-access", "-disable-ldsx"];
+/// Frames may be larger here than the kernel takes: which are is seen in the object, and then their
+/// locals move to the arena.
+const TARGET: [&str; 5] =
+    ["-march=bpfel", "-mcpu=v4", "-mattr=+allows-misaligned-mem-access", "-disable-ldsx", "-bpf-stack-size=16384"];
 
 /// BPF has no vectors: what is made of them is only taken apart again.
 const OPTIMIZATIONS: [&str; 7] = ["-O2", "-vectorize-slp=false", "-vectorize-loops=false", "-S", "-o", "-", "-"];

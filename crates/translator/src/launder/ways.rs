@@ -49,7 +49,7 @@ fn forget_joins(lines: Vec<String>) -> Vec<String> {
             *value = forgotten.clone();
         }
         if phi.ty == "i1" {
-            after.push(format!("  {} = icmp ne i32 {}.bit, 0", phi.name, phi.name));
+            after.push(format!("  {} = icmp ne i32 {}, 0", phi.name, number_of(&phi.name)));
         }
         changed.push(phi.text());
     }
@@ -90,7 +90,7 @@ impl Phi {
     fn text(&self) -> String {
         let inputs: Vec<String> = self.inputs.iter().map(|(value, block)| format!("[ {value}, %{block} ]")).collect();
         let (name, ty) = match self.ty.as_str() {
-            "i1" => (format!("{}.bit", self.name), "i32"),
+            "i1" => (number_of(&self.name), "i32"),
             ty => (self.name.clone(), ty),
         };
         format!("  {name} = phi {ty} {}{}", inputs.join(", "), self.tail)
@@ -114,11 +114,11 @@ fn forgetting(name: &str, ty: &str, value: &str) -> Vec<String> {
 }
 
 /// Those of pointers, too.
-fn is_phi(line: &str) -> bool {
+pub(super) fn is_phi(line: &str) -> bool {
     line.contains(" = phi ")
 }
 
-fn is_label(line: &str) -> bool {
+pub(super) fn is_label(line: &str) -> bool {
     !line.starts_with(' ') && line.contains(':')
 }
 
@@ -149,10 +149,10 @@ fn forget_choices(lines: Vec<String>) -> Vec<String> {
         }
         let definition = line.split_once(" = ");
         let Some((name, rest)) = definition else {
-            out.push(renamed(&line, &names));
+            out.push(without_choices(&line, &names));
             continue;
         };
-        out.push(format!("{name} = {}", renamed(rest, &names)));
+        out.push(format!("{name} = {}", without_choices(rest, &names)));
         let name = name.trim_start();
         if let Some(ty) = names.get(name) {
             after.push(format!("  {} = add {ty} {name}, %unknown.{ty}", forgotten(name)));
@@ -178,16 +178,26 @@ fn choice(text: &str) -> Option<(String, String)> {
     is_number(ty).then(|| (name.to_string(), ty.to_string()))
 }
 
+/// The name of a bit as a number.
+fn number_of(bit: &str) -> String {
+    format!("%bit.{}", bit.trim_start_matches('%'))
+}
+
 /// The name of a forgotten value. A number cannot begin a name with letters.
 fn forgotten(name: &str) -> String {
     format!("%any.{}", name.trim_start_matches('%'))
 }
 
 /// The line with the forgotten values in place of those named.
-fn renamed(line: &str, names: &HashMap<String, String>) -> String {
-    if names.is_empty() || !line.contains('%') {
-        return line.to_string();
+fn without_choices(line: &str, names: &HashMap<String, String>) -> String {
+    match names.is_empty() {
+        true => line.to_string(),
+        false => renamed(line, |name| names.contains_key(name).then(|| forgotten(name))),
     }
+}
+
+/// The line with other names, percent signs included.
+pub(super) fn renamed(line: &str, other: impl Fn(&str) -> Option<String>) -> String {
     let mut out = String::with_capacity(line.len() + 16);
     for (n, part) in line.split('%').enumerate() {
         if n == 0 {
@@ -198,10 +208,7 @@ fn renamed(line: &str, names: &HashMap<String, String>) -> String {
         let end = part.find(|c| !is_name(c)).unwrap_or(part.len());
         let (name, rest) = part.split_at(end);
         let name = format!("%{name}");
-        match names.contains_key(&name) {
-            true => out.push_str(&forgotten(&name)),
-            false => out.push_str(&name),
-        }
+        out.push_str(&other(&name).unwrap_or(name));
         out.push_str(rest);
     }
     out
@@ -237,9 +244,18 @@ mod tests {
         assert!(text.contains("entry:\n  %came1 = sub i32 1, %unknown.i32\n  callbr"), "{text}");
         assert!(text.contains("on:\n  %came2.bit = zext i1 %c to i32\n"), "{text}");
         assert!(text.contains("  %came2 = add i32 %any.came2.bit, %unknown.i32\n"), "{text}");
-        let behind = "  %b.bit = phi i32 [ %came1, %entry ], [ %came2, %on ]\n  %p = phi ptr [ %x, %entry ], [ %y, %on ]\n  %any.b.bit";
+        let behind = "  %bit.b = phi i32 [ %came1, %entry ], [ %came2, %on ]\n  %p = phi ptr [ %x, %entry ], [ %y, %on ]\n  %any.bit.b";
         assert!(text.contains(behind), "{text}");
-        assert!(text.contains("  %b = icmp ne i32 %any.b.bit, 0\n  br i1 %b"), "{text}");
+        assert!(text.contains("  %b = icmp ne i32 %any.bit.b, 0\n  br i1 %b"), "{text}");
+    }
+
+    #[test]
+    fn values_without_names_stay_numbered_or_get_names() {
+        let text =
+            format!("entry:\n{LOOP}\non:\n  %7 = phi i1 [ true, %entry ], [ %c, %on ]\n  br i1 %7, label %l, label %m");
+        let text = changed(&text);
+        assert!(text.contains("  %bit.7 = phi i32 ["), "{text}");
+        assert!(text.contains("  %7 = icmp ne i32 %any.bit.7, 0"), "{text}");
     }
 
     #[test]

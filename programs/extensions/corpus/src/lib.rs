@@ -68,6 +68,7 @@ list! {
         regex_like longest_prefix aho_like moving_average bloom count_min sliding_window lfsr brainfuck
         stack_machine closures iterators many_arguments generics wide_multiply bit_tricks saturating
         shared_counter shared_table per_cpu_state headers_rewrite swap_addresses grow_and_trim;
+    refused: cow_text interval_merge determinant wide_division poly1305 aes128 entropy;
 }
 
 list! {
