@@ -1,9 +1,10 @@
-//! Optimizes programs and says what came of it: `optimize [-v] [-x] [-O1|-O2|-O3] [-w A:B] [-s RULE] FILE..`, where a
-//! file is an object or text. With `-v` the result is printed, with `-x` all refusals.
+//! Optimizes programs and says what came of it: `optimize [-v] [-x] [-g] [-O1|-O2|-O3] [-w A:B] [-s RULE] FILE..`, where a
+//! file is an object or text. With `-v` the result is printed, with `-x` all refusals; `-g` is the goal `slots`.
 
 use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::program::Program;
 use karakoram_bpf::text::{self, Format};
+use karakoram_optimize::cost::Goal;
 use karakoram_optimize::pipeline::SlotWindow;
 use karakoram_optimize::{Level, Options, optimize};
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ fn main() {
         match a.as_str() {
             "-v" => verbose = true,
             "-x" => options.explain = true,
+            "-g" => options.goal = Goal::Slots,
             "-O1" => options.level = Level::O1,
             "-O2" => options.level = Level::O2,
             "-O3" => options.level = Level::O3,

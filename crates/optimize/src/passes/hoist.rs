@@ -11,7 +11,18 @@
 //!
 //! Ways on which the result does not matter need not have it; a store to the frame is a computation whose
 //! result is in the frame. When the branches need the register, another one is taken, for the result or
-//! for what they look at.
+//! for what they look at. Ways that have the result in different registers get it in the same one, where all
+//! but one of them can have it elsewhere:
+//!
+//! ```text
+//! if r0 == 0x0 goto new            r4 = 1
+//! r1 = 1                           if r0 == 0x0 goto new
+//! lock *(u32 *)(r0 + 0) += r1  =>  lock *(u32 *)(r0 + 0) += r4
+//! ..                               ..
+//! new:                             new:
+//! r4 = 1
+//! call bpf_map_update_elem         call bpf_map_update_elem
+//! ```
 
 use super::copies::renamed;
 use super::movable::{Passed, frame_bytes, is_computation, place};
@@ -90,23 +101,32 @@ impl Tree {
 
     /// Each computation that at least two ways have.
     fn hoisted(&self, context: &Context, out: &mut Vec<Proposal>) {
+        for (insn, places) in self.repeated(context, |p| *context.insn(p)) {
+            out.extend(self.moved(context, &insn, &places));
+        }
+        for (_, places) in self.repeated(context, |p| nameless(context, p)) {
+            if places.iter().any(|p| context.writes[*p] != context.writes[places[0]]) {
+                out.extend(self.with_one_name(context, &places));
+            }
+        }
+    }
+
+    /// Computations that at least two ways have, and where: the same by what `key` says of them.
+    fn repeated(&self, context: &Context, key: impl Fn(usize) -> Insn) -> impl Iterator<Item = (Insn, Vec<usize>)> {
         let mut found: Vec<(Insn, Vec<usize>)> = Vec::new();
         for leaf in &self.own {
             for p in liftable(context, *leaf) {
-                match found.iter_mut().find(|(insn, _)| insn == context.insn(p)) {
+                let insn = key(p);
+                match found.iter_mut().find(|(other, _)| *other == insn) {
                     Some((_, places)) if context.block(places[places.len() - 1]) == context.block(p) => {}
                     Some((_, places)) => places.push(p),
-                    None => found.push((*context.insn(p), vec![p])),
+                    None => found.push((insn, vec![p])),
                 }
             }
         }
-        for (insn, places) in found.into_iter().filter(|(_, places)| places.len() > 1) {
-            let is_everywhere = places.len() == self.leaves.len();
-            if effects::of(&insn).reads_memory && !is_everywhere {
-                continue;
-            }
-            out.extend(self.moved(context, &insn, &places));
-        }
+        let ways = self.leaves.len();
+        let may_stand_before = move |insn: &Insn, n: usize| n > 1 && (n == ways || !effects::of(insn).reads_memory);
+        found.into_iter().filter(move |(insn, places)| may_stand_before(insn, places.len()))
     }
 
     fn moved(&self, context: &Context, insn: &Insn, places: &[usize]) -> Option<Proposal> {
@@ -164,6 +184,36 @@ impl Tree {
         Some(self.proposal(context, renamed(insn, dst, to, true, false), places, changes, root))
     }
 
+    /// A computation whose result is in different registers: in the same one on all ways.
+    fn with_one_name(&self, context: &Context, places: &[usize]) -> Option<Proposal> {
+        let (root, webs) = (self.root, context.webs());
+        let is_over = |r: Reg| self.others(context, places).all(|l| !context.facts.live[*l].contains(r));
+        let is_free = |r: &Reg| {
+            let is_used = self.read.contains(*r) || self.written.contains(*r) || context.reads[places[0]].contains(*r);
+            !is_used && is_over(*r) && !context.facts.live[root].contains(*r)
+        };
+        let results: Vec<Reg> = places.iter().filter_map(|p| context.writes[*p].iter().next()).collect();
+        let renamed_to = |to: Reg| {
+            let mut renaming = Renaming::new(context);
+            for (p, reg) in places.iter().zip(&results).filter(|(_, reg)| **reg != to) {
+                let web = webs.id_defined(*p, *reg)?;
+                // What else writes it changes what was computed.
+                let members = webs.get(web)?;
+                if members.definitions.iter().any(|d| d != p && members.uses.binary_search(d).is_err()) {
+                    return None;
+                }
+                let value = Value { webs: vec![(web, *reg)], kept: (context.block(*p).start..=*p).collect() };
+                renaming.add(web, *reg, to)?;
+                if !renaming.conflicts(&value, to).is_empty() {
+                    return None;
+                }
+            }
+            let insn = renamed(context.insn(places[0]), results[0], to, true, false);
+            Some(self.proposal(context, insn, places, renaming.changes()?, *context.insn(root)))
+        };
+        results.iter().copied().filter(is_free).find_map(renamed_to)
+    }
+
     /// What the branches look at goes elsewhere, so that they do not need `dst`.
     fn with_other_operand(&self, context: &Context, insn: &Insn, places: &[usize], dst: Reg) -> Option<Proposal> {
         let mut readers = self.inner.iter().filter(|p| context.reads[**p].contains(dst));
@@ -192,6 +242,15 @@ impl Tree {
         };
         changes.replace(p, nodes);
         changes.proposal("hoist")
+    }
+}
+
+/// What the instruction at `p` computes, whichever register it puts that in.
+fn nameless(context: &Context, p: usize) -> Insn {
+    let insn = context.insn(p);
+    match context.writes[p].iter().next() {
+        Some(dst) if !context.reads[p].contains(dst) => renamed(insn, dst, Reg::R0, true, false),
+        _ => *insn,
     }
 }
 
