@@ -6,6 +6,7 @@
 
 use crate::compiler;
 use crate::error::InstallError;
+use crate::forms;
 use crate::frames;
 use karakoram_translator::launder::Launder;
 use karakoram_translator::maps::EXPORT;
@@ -54,9 +55,20 @@ pub struct Built {
 /// Builds.
 pub fn build(options: &BuildOptions) -> Result<Built, InstallError> {
     let toolchain = Toolchain::find()?;
+    translate_to_object(&toolchain, &web_assembly(options)?, options)
+}
+
+/// Builds an object that carries other forms of itself, for kernels that refuse the first one ([`forms`]).
+pub fn build_with_forms(options: &BuildOptions) -> Result<Built, InstallError> {
+    let toolchain = Toolchain::find()?;
+    let wasm = web_assembly(options)?;
+    let built = translate_to_object(&toolchain, &wasm, options)?;
+    forms::add(&toolchain, &wasm, options, built)
+}
+
+fn web_assembly(options: &BuildOptions) -> Result<Vec<u8>, InstallError> {
     let path = compile(&source(options), &WebAssembly("cdylib", "wasm").into())?;
-    let wasm = std::fs::read(&path).map_err(|e| InstallError::file("read", &path, &e))?;
-    translate_to_object(&toolchain, &wasm, options)
+    std::fs::read(&path).map_err(|e| InstallError::file("read", &path, &e))
 }
 
 /// A crate whose programs become objects of their own. What they share in the source is then not
@@ -87,12 +99,22 @@ impl Separate {
 
     /// One of them.
     pub fn build(&self, name: &str) -> Result<Built, InstallError> {
+        translate_to_object(&self.toolchain, &self.web_assembly(name)?, &self.options)
+    }
+
+    /// One of them, with other forms of itself ([`forms`]).
+    pub fn build_with_forms(&self, name: &str) -> Result<Built, InstallError> {
+        let wasm = self.web_assembly(name)?;
+        let built = translate_to_object(&self.toolchain, &wasm, &self.options)?;
+        forms::add(&self.toolchain, &wasm, &self.options, built)
+    }
+
+    fn web_assembly(&self, name: &str) -> Result<Vec<u8>, InstallError> {
         let Some(symbol) = self.symbols.iter().find(|s| s.rsplit(':').next() == Some(name)) else {
             return Err(InstallError::Source(format!("there is no program {name}")));
         };
         let exports: Vec<&str> = std::iter::once(symbol).chain(&self.maps).map(String::as_str).collect();
-        let wasm = self.toolchain.link(&self.archive, &exports, STACK_ARGUMENT)?;
-        translate_to_object(&self.toolchain, &wasm, &self.options)
+        Ok(self.toolchain.link(&self.archive, &exports, STACK_ARGUMENT)?)
     }
 }
 
@@ -113,13 +135,16 @@ fn symbols(archive: &[u8], start: &str) -> Vec<String> {
 /// locals in the arena.
 pub fn translate_to_object(toolchain: &Toolchain, wasm: &[u8], options: &BuildOptions) -> Result<Built, InstallError> {
     let mut translation_options = options.translation.clone();
+    let mut object = Vec::new();
     for _ in 0..MOST_ATTEMPTS {
         let translation = translate(wasm, &translation_options)?;
-        let object = toolchain.compile(&translation.ir, options.launder)?;
+        object = toolchain.compile(&translation.ir, options.launder)?;
         if !frames::shrink(&object, &mut translation_options) {
+            frames::check(&object, Some(wasm))?;
             return Ok(Built { object, manifest: translation.manifest, wasm_bytes: wasm.len() });
         }
     }
+    frames::check(&object, Some(wasm))?;
     Err(InstallError::Source(
         "its functions need too much of the kernel's stack, even with their variables elsewhere".into(),
     ))

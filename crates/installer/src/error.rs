@@ -18,6 +18,25 @@ pub enum InstallError {
     Object(String),
     /// This machine lacks something; the second part says what would help.
     Machine(String, String),
+    /// The kernel's verifier refuses a program, in every form that the object has.
+    Refused(Refusal),
+}
+
+/// A program that the kernel's verifier refuses.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// The program.
+    pub program: String,
+    /// The kernel's reason.
+    pub why: String,
+    /// What that means for whoever wrote the program, and what to do.
+    pub help: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "the kernel refuses {}: {}", self.program, self.why)
+    }
 }
 
 impl InstallError {
@@ -35,6 +54,7 @@ impl fmt::Display for InstallError {
                 f.write_str(what)
             }
             InstallError::Translate(e) => e.fmt(f),
+            InstallError::Refused(refusal) => refusal.fmt(f),
         }
     }
 }

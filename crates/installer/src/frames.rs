@@ -1,19 +1,17 @@
 //! Frames of the functions of an object. A chain of calls has 512 bytes for all its frames; where that
 //! is not enough, locals move to the arena.
 
+use crate::error::InstallError;
 use karakoram_bpf::insn::{Callee, FuncId, Insn, Reg};
 use karakoram_bpf::program::{Function, Program};
 use karakoram_elf::Object;
 use karakoram_translator::Options;
+use karakoram_translator::module::Module;
 
 /// Bytes that a chain of calls has, less what the kernel adds for `may_goto` in each of its functions.
 const MOST_BYTES: u32 = 512;
 /// What the kernel keeps in the frame of a function with loops.
 const LOOP_BYTES: u32 = 16;
-
-/// Bytes of a frame from which on a function with loops does better without one: as long as the verifier has
-/// not finished with a loop it compares every byte of the frame, whether anybody will read it or not.
-const MOST_BYTES_IN_LOOPS: u32 = 256;
 
 /// Changes the options such that frames become smaller; false when they are small enough, or nothing can be
 /// done. Locals move to the arena, of the function with the largest frame on a chain of calls that is too
@@ -25,7 +23,7 @@ pub(crate) fn shrink(object: &[u8], options: &mut Options) -> bool {
     let mut in_loops: Vec<u32> = program
         .functions
         .iter()
-        .filter(|f| has_loops(f) && frame(f) > MOST_BYTES_IN_LOOPS)
+        .filter(|f| has_loops(f) && frame(f) > options.most_frame_in_loops)
         .filter_map(number)
         .filter(|n| !options.in_arena.contains(n))
         .collect();
@@ -49,6 +47,42 @@ pub(crate) fn shrink(object: &[u8], options: &mut Options) -> bool {
         return false;
     }
     true
+}
+
+/// Frames of a chain of calls that the kernel allows.
+const MOST_FRAMES: usize = 8;
+
+/// Says which chain of calls needs more of the kernel's stack, or more frames, than it has. With the WebAssembly
+/// the functions have the names that they have in the source.
+pub(crate) fn check(object: &[u8], wasm: Option<&[u8]>) -> Result<(), InstallError> {
+    let Ok(object) = Object::parse(object.to_vec()) else { return Ok(()) };
+    match too_deep(object.program(), wasm) {
+        Some(what) => Err(InstallError::Source(what)),
+        None => Ok(()),
+    }
+}
+
+/// The chain of calls that is too deep, in words.
+pub(crate) fn too_deep(program: &Program, wasm: Option<&[u8]>) -> Option<String> {
+    let all = || (0..program.functions.len() as u32).map(|f| deepest(program, FuncId(f), 0));
+    let largest = all().max_by_key(|c| c.0).filter(|c| c.0 > MOST_BYTES);
+    let longest = || all().max_by_key(|c| c.1.len()).filter(|c| c.1.len() > MOST_FRAMES);
+    let (bytes, mut chain) = largest.or_else(longest)?;
+    chain.reverse();
+    let module = wasm.and_then(|wasm| Module::parse(wasm).ok());
+    let shown = |id: &FuncId| {
+        let function = program.function(*id);
+        let named = number(function).and_then(|n| Some(module.as_ref()?.function(n)?.name.clone()));
+        format!("\n  {} ({} bytes)", named.unwrap_or_else(|| function.name.clone()), frame(function))
+    };
+    let chain: Vec<String> = chain.iter().map(shown).collect();
+    Some(format!(
+        "a chain of {} calls needs {bytes} bytes of the kernel's stack, which has {MOST_FRAMES} frames and {MOST_BYTES} \
+         bytes:{}\nMove what the largest of these do with many values at a time into functions of their own that are \
+         called one after the other",
+        chain.len(),
+        chain.concat()
+    ))
 }
 
 /// The number in `f12`, `f12_xdp` or `m12` (the member of a machine), the translator's names.

@@ -1,20 +1,27 @@
 //! An extension in the kernel: its programs and its memory.
 
 use crate::contents::{self, MapContents};
-use crate::error::InstallError;
+use crate::error::{InstallError, Refusal};
+use crate::forms::{self, FIRST, Form};
+use crate::frames;
 use crate::memory::Memory;
+use karakoram_elf::Object;
 use karakoram_elf::container::Container;
-use karakoram_kernel::load::LoadedProgram;
+use karakoram_kernel::errno::Errno;
+use karakoram_kernel::load::{LoadError, LoadedProgram, Rejection};
 use karakoram_kernel::map::Map;
-use karakoram_lab::object::{self, Loaded};
+use karakoram_lab::object::{self, Linked, Loaded};
 use karakoram_translator::layout::{SITE_PANIC, control};
 use karakoram_translator::manifest::{IMAGE_SECTION, Manifest, SECTION};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// An extension in the kernel.
 pub struct Installed {
     loaded: Loaded,
     memory: Memory,
+    form: Form,
+    refusals: Vec<(Form, Refusal)>,
 }
 
 /// What a program's control pages say, summed over all CPUs.
@@ -57,27 +64,83 @@ fn section(object: &[u8], name: &str) -> Result<Vec<u8>, InstallError> {
     }
 }
 
+fn load_programs(linked: &Linked, object: &[u8]) -> Result<BTreeMap<String, LoadedProgram>, InstallError> {
+    let one = |(name, loaded): (&str, Result<LoadedProgram, LoadError>)| match loaded {
+        Ok(program) => Ok((name.to_string(), program)),
+        Err(LoadError::Rejected(why)) => Err(InstallError::Refused(refusal(name, &why, object))),
+        Err(LoadError::NotPermitted(e) | LoadError::NoKernelSupport(e) | LoadError::Other(e)) => Err(e.into()),
+    };
+    linked.load_each().map(one).collect()
+}
+
+/// What a verdict of the verifier means.
+fn refusal(program: &str, why: &Rejection, object: &[u8]) -> Refusal {
+    let said = match (why.analysis.reason.last(), why.analysis.insn) {
+        (Some(reason), Some(at)) => format!("{reason} (instruction {at})"),
+        (Some(reason), None) => reason.clone(),
+        (None, _) => why.errno.to_string(),
+    };
+    let is_deep = |text: &str| text.contains("combined stack size") || text.contains("frames is too deep");
+    let deep = Object::parse(object.to_vec()).ok().filter(|_| is_deep(&why.log));
+    let help = match deep.and_then(|object| frames::too_deep(object.program(), None)) {
+        Some(chain) => chain,
+        None if why.errno == Errno::E2BIG => {
+            "there are too many ways through it for the verifier. Cut the function with the most branches in its \
+             loops into several, and mark those #[inline(never)]: each is then looked at once, by itself"
+                .to_string()
+        }
+        None => "that is a mistake of kara, not of the program: please report it with the source".to_string(),
+    };
+    Refusal { program: program.to_string(), why: said, help }
+}
+
 impl Installed {
     /// Loads these programs of an object, or all when none is named, and puts their memory in place.
-    /// Nothing is attached.
+    /// Nothing is attached. Where the kernel refuses one of them the object's other forms are tried, in their order.
     pub fn load(path: &Path, programs: &[&str]) -> Result<Installed, InstallError> {
         let bytes = std::fs::read(path).map_err(|e| InstallError::file("read", path, &e))?;
-        let manifest = manifest(&bytes)?;
+        let refusal = match Installed::load_form(path, &bytes, programs) {
+            Err(InstallError::Refused(refusal)) => refusal,
+            other => return other,
+        };
+        let mut refusals = vec![(FIRST, refusal.clone())];
+        for (form, bytes) in forms::others(&bytes)? {
+            match Installed::load_form(path, &bytes, programs) {
+                Ok(installed) => return Ok(Installed { form, refusals, ..installed }),
+                Err(InstallError::Refused(refusal)) => refusals.push((form, refusal)),
+                Err(e) => return Err(e),
+            }
+        }
+        Err(InstallError::Refused(refusal))
+    }
+
+    fn load_form(path: &Path, bytes: &[u8], programs: &[&str]) -> Result<Installed, InstallError> {
+        let manifest = manifest(bytes)?;
         let all: Vec<String> = manifest.programs.iter().map(|p| p.name.clone()).collect();
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
         let wanted = if programs.is_empty() { &all } else { programs };
-        let linked = object::link(path, wanted)?;
+        let linked = object::link_bytes(path, bytes.to_vec(), wanted)?;
         let arena = linked.map("arena")?;
         let memory = Memory::map(arena, manifest)?;
-        let image = section(&bytes, IMAGE_SECTION)?;
+        let image = section(bytes, IMAGE_SECTION)?;
         // Pages are put in place while the verifier looks at the programs.
         let (memory, programs) = std::thread::scope(|scope| {
             let filling = scope.spawn(move || memory.fill(&image, wanted).map(|()| memory));
-            let programs = linked.load_programs();
+            let programs = load_programs(&linked, bytes);
             let memory = filling.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             Ok::<_, InstallError>((memory, programs?))
         })?;
-        Ok(Installed { loaded: linked.with(programs), memory })
+        Ok(Installed { loaded: linked.with(programs), memory, form: FIRST, refusals: Vec::new() })
+    }
+
+    /// The form of the object that was loaded.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    /// The forms that the kernel refused before, and why.
+    pub fn refusals(&self) -> &[(Form, Refusal)] {
+        &self.refusals
     }
 
     /// A program that was loaded. Panics when it was not.

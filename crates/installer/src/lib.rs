@@ -5,6 +5,7 @@ pub mod build;
 mod compiler;
 mod contents;
 pub mod error;
+pub mod forms;
 mod frames;
 pub mod installed;
 mod memory;
@@ -13,5 +14,5 @@ pub mod vendor;
 
 pub use build::{BuildOptions, Built, build};
 pub use contents::MapContents;
-pub use error::InstallError;
+pub use error::{InstallError, Refusal};
 pub use installed::{Installed, Panic, State};

@@ -37,6 +37,11 @@ pub fn load(path: &Path, programs: &[&str]) -> Result<Loaded, LabError> {
 /// Makes the maps of these programs of an object.
 pub fn link(path: &Path, programs: &[&str]) -> Result<Linked, LabError> {
     let bytes = std::fs::read(path).map_err(|e| LabError::file("read", path, &e))?;
+    link_bytes(path, bytes, programs)
+}
+
+/// The same of an object that was read already, from this file.
+pub fn link_bytes(path: &Path, bytes: Vec<u8>, programs: &[&str]) -> Result<Linked, LabError> {
     let object = Object::parse(bytes).map_err(|e| unusable(path, &e))?;
     let target = Target {
         btf: kernel_types(),

@@ -7,6 +7,7 @@ use crate::host::Host;
 use crate::layout;
 use crate::manifest::{Fault, Site};
 use crate::module::{Function, Module, Ty};
+use crate::source;
 use crate::text::Text;
 use wasmparser::{BlockType, Operator as O};
 
@@ -349,9 +350,7 @@ impl<'a> Emitter<'a> {
                 continue;
             }
             self.operator(operator, before, *offset).map_err(|e| match e {
-                TranslateError::Unsupported(what) => {
-                    TranslateError::Unsupported(format!("{what} (in {})", function.name))
-                }
+                TranslateError::Unsupported(what) => source::unsupported_at(self.module, self.number, *offset, &what),
                 other => other,
             })?;
             before = operator;
@@ -408,7 +407,7 @@ impl<'a> Emitter<'a> {
             other => {
                 let name = format!("{other:?}");
                 let name = name.split([' ', '{']).next().unwrap_or("").to_string();
-                return unsupported(match name.starts_with("F32") || name.starts_with("F64") || name.contains("F32") {
+                return unsupported(match name.contains("F32") || name.contains("F64") {
                     true => format!("floating point ({name})"),
                     false => format!("the WebAssembly operator {name}"),
                 });

@@ -10,6 +10,7 @@ use crate::error::{TranslateError, unsupported};
 use crate::host::Host;
 use crate::maps::{self, KernelMap};
 use crate::module::Module;
+use crate::source;
 use std::collections::{BTreeMap, BTreeSet};
 use wasmparser::Operator;
 
@@ -126,6 +127,9 @@ pub fn plan(module: &Module, options: &Options) -> Result<Plan, TranslateError> 
         }
     }
     let reachable: Vec<u32> = plan.hooks.keys().copied().collect();
+    if let Some((number, (what, at))) = reachable.iter().find_map(|n| Some((*n, module.impossible.get(n)?))) {
+        return Err(source::unsupported_at(module, number, *at, what));
+    }
     plan.needs_context = needing_context(module, &calls, &reachable);
     assign_forms(module, &calls, options, &mut plan);
     plan.diverging = diverging(module, &plan);

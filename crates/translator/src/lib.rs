@@ -44,11 +44,22 @@ pub struct Options {
     pub stack_checks: bool,
     /// Functions, by wasm number, into which only the smallest functions are put.
     pub alone: Vec<u32>,
+    /// Bytes of a frame from which on the locals of a function with loops live in the arena: as long as the
+    /// verifier has not finished with a loop it compares every byte of the frame, whether anybody will read it or
+    /// not. Whoever makes the object sees to it.
+    pub most_frame_in_loops: u32,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { inline_single: 600, inline_small: 40, in_arena: Vec::new(), alone: Vec::new(), stack_checks: true }
+        Options {
+            inline_single: 600,
+            inline_small: 40,
+            in_arena: Vec::new(),
+            alone: Vec::new(),
+            stack_checks: true,
+            most_frame_in_loops: 256,
+        }
     }
 }
 

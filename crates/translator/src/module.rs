@@ -38,7 +38,7 @@ pub struct Signature {
 }
 
 /// A function with a body.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Function<'a> {
     /// Parameters and result.
     pub signature: Signature,
@@ -97,6 +97,9 @@ pub struct Module<'a> {
     pub memory_end: u32,
     /// Debug sections by name.
     pub debug: BTreeMap<String, &'a [u8]>,
+    /// Functions that use what BPF does not have, by number: what, and where in the code section. Only those that
+    /// are called matter.
+    pub impossible: BTreeMap<u32, (String, u32)>,
 }
 
 impl<'a> Module<'a> {
@@ -170,11 +173,16 @@ impl<'a> Module<'a> {
                 Payload::CodeSectionEntry(body) => {
                     let n = module.functions.len();
                     let type_index = type_indices[n];
-                    let signature = module.signature(type_index)?;
-                    let number = module.imports.len() + n;
-                    let function = function(body, signature, type_index, code_start)
-                        .map_err(|e| in_function(e, &format!("function {number}")))?;
-                    module.functions.push(function);
+                    let number = (module.imports.len() + n) as u32;
+                    let at = (body.range().start - code_start) as u32;
+                    let read = module.signature(type_index).and_then(|s| function(body, s, type_index, code_start));
+                    module.functions.push(match read {
+                        Err(TranslateError::Unsupported(what)) => {
+                            module.impossible.insert(number, (what, at));
+                            Function { type_index, ..Function::default() }
+                        }
+                        read => read?,
+                    });
                 }
                 Payload::DataSection(data) => {
                     for segment in data {
@@ -206,7 +214,7 @@ impl<'a> Module<'a> {
     pub fn signature(&self, index: u32) -> Result<Signature, TranslateError> {
         match self.types.get(index as usize) {
             Some(Some(signature)) => Ok(signature.clone()),
-            _ => unsupported("a function with floating point, references or several results in its type"),
+            _ => unsupported("floating point among its parameters or as its result"),
         }
     }
 
@@ -248,13 +256,6 @@ impl<'a> Module<'a> {
     }
 }
 
-fn in_function(error: TranslateError, name: &str) -> TranslateError {
-    match error {
-        TranslateError::Unsupported(what) => TranslateError::Unsupported(format!("{name}: {what}")),
-        other => other,
-    }
-}
-
 fn ty(ty: ValType) -> Option<Ty> {
     match ty {
         ValType::I32 => Some(Ty::I32),
@@ -290,7 +291,7 @@ fn function<'a>(
     let mut locals = Vec::new();
     for group in body.get_locals_reader()? {
         let (count, kind) = group?;
-        let Some(kind) = ty(kind) else { return unsupported("floating point or references in its locals") };
+        let Some(kind) = ty(kind) else { return unsupported("floating point in its variables") };
         locals.extend(std::iter::repeat_n(kind, count as usize));
     }
     let mut code = Vec::new();

@@ -1,6 +1,7 @@
 //! Files and lines of places in the code, from the module's debug information.
 
-use crate::manifest::Site;
+use crate::error::TranslateError;
+use crate::manifest::{Fault, Site};
 use crate::module::Module;
 use addr2line::Context;
 use gimli::{Dwarf, EndianSlice, LittleEndian, SectionId};
@@ -19,6 +20,19 @@ pub(crate) fn locate(module: &Module, sites: &mut [Site]) {
         };
         site.source = place(is_users).or_else(|| place(|_| true));
     }
+}
+
+/// Why a function cannot be translated: what it uses, in which function, in which file and line.
+pub(crate) fn unsupported_at(module: &Module, number: u32, offset: u32, what: &str) -> TranslateError {
+    let mut site = [Site { what: Fault::Abort, function: String::new(), code_offset: offset, source: None }];
+    locate(module, &mut site);
+    let place = site[0].source.take().map_or(String::new(), |(file, line)| format!("{file}:{line}: "));
+    let name = module.function(number).map_or("", |f| f.name.as_str());
+    let mut text = format!("{place}{what} in `{name}`");
+    if what.starts_with("floating point") {
+        text += ": BPF has none. Count in whole numbers, for fractions in parts of a power of two (`value << 16`)";
+    }
+    TranslateError::Unsupported(text)
 }
 
 /// What the debug information of linked code says.

@@ -51,6 +51,20 @@ impl Toolchain {
         self.run("llvm-objcopy", &["--strip-debug", "-", "-"], &object)
     }
 
+    /// An object with more sections, which nothing in it refers to.
+    pub fn with_sections(&self, object: &[u8], sections: &[(String, Vec<u8>)]) -> Result<Vec<u8>, TranslateError> {
+        let folder = tempfile::tempdir().map_err(|e| failed("llvm-objcopy", &e.to_string()))?;
+        let mut arguments = Vec::new();
+        for (number, (name, bytes)) in sections.iter().enumerate() {
+            let path = folder.path().join(number.to_string());
+            std::fs::write(&path, bytes).map_err(|e| failed("llvm-objcopy", &e.to_string()))?;
+            arguments.push(format!("--add-section={name}={}", path.display()));
+        }
+        let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        arguments.extend(["-", "-"]);
+        self.run("llvm-objcopy", &arguments, object)
+    }
+
     /// Machine code for x86-64 as assembly, from LLVM's text form that is optimized already.
     pub fn assembly(&self, ir: &str, arguments: &[&str]) -> Result<String, TranslateError> {
         let text = self.run("llc", &[arguments, &["-o", "-", "-"]].concat(), ir.as_bytes())?;

@@ -75,6 +75,7 @@ fn failure(error: InstallError) -> Failure {
     match error {
         InstallError::Machine(what, help) => Failure::machine(what).help(help),
         InstallError::Source(what) => Failure::input(format!("the extension does not compile\n{what}")),
+        InstallError::Refused(refusal) => Failure::input(refusal.to_string()).help(refusal.help),
         other => Failure::input(other.to_string()),
     }
 }

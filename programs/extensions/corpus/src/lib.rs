@@ -68,6 +68,11 @@ list! {
         regex_like longest_prefix aho_like moving_average bloom count_min sliding_window lfsr brainfuck
         stack_machine closures iterators many_arguments generics wide_multiply bit_tricks saturating
         shared_counter shared_table per_cpu_state headers_rewrite swap_addresses grow_and_trim;
+    protocols: client_hello quic_coalesced dhcp_lease header_compression;
+    codecs: lz4_block deflate_codes base64_both_ways siphash_of_structures lzw_codes chacha20 reed_solomon;
+    languages: json_values pattern_matcher debug_of_nested quoted_table stack_language;
+    structures: flow_table event_queue dijkstra counted_references filter_chain typed_states cache_list
+        address_routes big_numbers modular_powers;
     refused: cow_text interval_merge determinant wide_division poly1305 aes128 entropy;
 }
 

@@ -71,7 +71,7 @@ impl Options {
             launder: Launder::default(),
             translation: Default::default(),
         };
-        let built = karakoram_installer::build(&options).map_err(super::failure)?;
+        let built = karakoram_installer::build::build_with_forms(&options).map_err(super::failure)?;
         output::write(&self.output, &Artefact::Binary(built.object.clone()))?;
         let wasm = built.wasm_bytes;
         let from = format!("from {wasm} of WebAssembly");

@@ -1,6 +1,6 @@
 //! `kara ext check`: would the kernel take it?
 
-use super::loaded::{self, Loaded};
+use super::loaded::{self, Fallback, Loaded};
 use crate::arguments::Common;
 use crate::failure::{Answer, Failure};
 use crate::output;
@@ -20,7 +20,14 @@ pub struct Options {
 struct Checked {
     name: String,
     hook: String,
-    result: Result<(u32, u32), String>,
+    result: Result<Accepted, String>,
+}
+
+/// What the kernel made of a program.
+struct Accepted {
+    verified_insns: u32,
+    jited_bytes: u32,
+    fallback: Option<Fallback>,
 }
 
 impl Options {
@@ -53,12 +60,14 @@ impl Options {
         Ok(if is_good { Answer::Yes } else { Answer::No })
     }
 
-    fn ask(&self, program: &str) -> Result<Result<(u32, u32), String>, Failure> {
+    fn ask(&self, program: &str) -> Result<Result<Accepted, String>, Failure> {
         match Loaded::load(&self.object, &[program.to_string()]) {
             Ok(loaded) => {
                 let info = loaded.program(program).info(false).map_err(|e| Failure::machine(e.to_string()))?;
-                Ok(Ok((info.verified_insns, info.jited_len)))
+                let (verified_insns, jited_bytes) = (info.verified_insns, info.jited_len);
+                Ok(Ok(Accepted { verified_insns, jited_bytes, fallback: loaded.fallback() }))
             }
+            Err(InstallError::Refused(refusal)) => Ok(Err(format!("{}\n  {}", refusal.why, refusal.help))),
             Err(e @ (InstallError::Object(_) | InstallError::Machine(..))) => Ok(Err(e.to_string())),
             Err(e) => Err(super::failure(e)),
         }
@@ -69,8 +78,9 @@ fn to_json(checked: &[Checked], is_good: bool) -> serde_json::Value {
     let programs: Vec<_> = checked
         .iter()
         .map(|c| match &c.result {
-            Ok((verified, jited)) => json!({
-                "name": c.name, "hook": c.hook, "accepted": true, "verified_insns": verified, "jited_bytes": jited,
+            Ok(Accepted { verified_insns, jited_bytes, fallback }) => json!({
+                "name": c.name, "hook": c.hook, "accepted": true, "verified_insns": verified_insns,
+                "jited_bytes": jited_bytes, "fallback": fallback,
             }),
             Err(why) => json!({ "name": c.name, "hook": c.hook, "accepted": false, "reason": why }),
         })
@@ -81,9 +91,10 @@ fn to_json(checked: &[Checked], is_good: bool) -> serde_json::Value {
 impl Checked {
     fn to_text(&self) -> String {
         match &self.result {
-            Ok((verified, jited)) => {
+            Ok(Accepted { verified_insns, jited_bytes, fallback }) => {
+                let fallback = fallback.as_ref().map_or(String::new(), |f| format!("\n  {f}"));
                 format!(
-                    "{} ({}): accepted, {verified} instructions verified, {jited} bytes of machine code\n",
+                    "{} ({}): accepted, {verified_insns} instructions verified, {jited_bytes} bytes of machine code{fallback}\n",
                     self.name, self.hook
                 )
             }

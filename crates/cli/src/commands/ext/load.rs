@@ -67,6 +67,9 @@ impl Options {
         let started = Instant::now();
         let (loaded, programs) = self.load()?;
         let load_ms = started.elapsed().as_millis() as u64;
+        if let Some(fallback) = loaded.fallback().filter(|_| !self.holder) {
+            eprintln!("loaded {fallback}");
+        }
         let attached = programs.iter().map(|p| self.attach(&loaded, p)).collect::<Result<Vec<_>, _>>()?;
         let shown = programs.join(", ");
         if !self.holder && !common.quiet {
@@ -172,6 +175,7 @@ impl Options {
             nested: state.nested,
             leaked: state.leaked,
             load_ms,
+            fallback: loaded.fallback().map(|f| f.to_string()),
             counters: loaded.counters()?,
             maps: loaded.maps(),
         })
@@ -213,6 +217,9 @@ impl Options {
                 "load_ms": running::read(name).map(|s| s.load_ms),
             })),
             false if !common.quiet => {
+                if let Some(fallback) = running::read(name).and_then(|s| s.fallback) {
+                    eprintln!("{name}: loaded {fallback}");
+                }
                 eprintln!("{name} is attached to {}; kara ext unload {name} takes it away", self.interface)
             }
             false => {}

@@ -4,6 +4,8 @@ use crate::failure::Failure;
 use karakoram_installer::{InstallError, Installed, MapContents, Panic, State, installed};
 use karakoram_kernel::load::LoadedProgram;
 use karakoram_native::{LoadedModule, loaded as native};
+use serde::Serialize;
+use std::fmt;
 use std::path::Path;
 
 /// An extension in the kernel.
@@ -12,6 +14,25 @@ pub enum Loaded {
     Bpf(Box<Installed>),
     /// As machine code.
     Module(LoadedModule),
+}
+
+/// A form of an extension that was loaded in place of the first one.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Fallback {
+    /// Short name.
+    pub form: &'static str,
+    /// In words.
+    pub text: &'static str,
+    /// Forms that were refused before.
+    pub refused: Vec<&'static str>,
+    /// What the kernel said to the first one.
+    pub why: String,
+}
+
+impl fmt::Display for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "in form \"{}\" ({}), since the kernel refused the first: {}", self.form, self.text, self.why)
+    }
 }
 
 impl Loaded {
@@ -23,6 +44,15 @@ impl Loaded {
             Some(name) => LoadedModule::load(&name, &bytes, &names).map(Loaded::Module),
             None => Installed::load(path, &names).map(|i| Loaded::Bpf(Box::new(i))),
         }
+    }
+
+    /// The form that was loaded, with why the ones before it were not: nothing when the first one was.
+    pub fn fallback(&self) -> Option<Fallback> {
+        let Loaded::Bpf(installed) = self else { return None };
+        let refused = installed.refusals().first()?;
+        let form = installed.form();
+        let refused_forms = installed.refusals().iter().map(|(form, _)| form.name).collect();
+        Some(Fallback { form: form.name, text: form.text, refused: refused_forms, why: refused.1.why.clone() })
     }
 
     /// Names and hooks of its programs.

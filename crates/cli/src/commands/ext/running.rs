@@ -26,6 +26,9 @@ pub struct Snapshot {
     /// Milliseconds that loading took.
     #[serde(default)]
     pub load_ms: u64,
+    /// The form that was loaded and why, when it was not the first one.
+    #[serde(default)]
+    pub fallback: Option<String>,
     /// Counters by name.
     pub counters: Vec<(String, u64)>,
     /// Maps of the kernel.

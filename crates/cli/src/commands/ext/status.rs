@@ -42,6 +42,7 @@ impl Options {
             if s.leaked > 0 {
                 text += &format!(", {} runs kept a lock", s.leaked);
             }
+            s.fallback.iter().for_each(|fallback| text += &format!("\n  loaded {fallback}"));
             s.counters.iter().for_each(|(name, value)| text += &format!("\n  {name} {value}"));
             s.maps.iter().for_each(|map| text += &of_map(map));
             output::print_text(&(text + "\n"));
