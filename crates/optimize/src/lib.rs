@@ -13,6 +13,7 @@ mod graph;
 mod layout;
 pub mod learn;
 mod memo;
+mod numbering;
 mod parallel;
 pub mod passes;
 pub mod pipeline;

@@ -22,6 +22,7 @@ mod copies;
 mod dead;
 mod deletion;
 mod doubled;
+mod earlier;
 mod exchange;
 mod exits;
 mod extensions;
@@ -143,6 +144,7 @@ pub const ALL: &[Pass] = &[
     pass("overlap", Level::O2, Stage::THIRD, 0, overlap::propose),
     pass("advance", Level::O2, Stage::THIRD, 0, advance::propose),
     pass("exchange", Level::O2, Stage::THIRD, 0, exchange::propose),
+    pass("earlier", Level::O2, Stage::THIRD, 0, earlier::propose),
     pass("keep", Level::O2, Stage::THIRD, 0, keep::propose),
     pass("preload", Level::O2, Stage::THIRD, 0, preload::propose),
     pass("rotate", Level::O2, Stage::THIRD, 0, rotate::propose),

@@ -456,23 +456,26 @@ impl Analysis<'_> {
         next.iter().filter_map(outcome).collect()
     }
 
-    /// An instruction whose constants the loader may change: what it writes is not known.
+    /// An instruction whose constants the loader may change: what it writes is not known. It only reaches the
+    /// frame through a pointer that may point there.
     fn patched(&mut self, insn: &Insn) {
         let effects = karakoram_bpf::effects::of(insn);
-        if effects.writes_memory {
-            self.touch(None, Mode::ReadWrite);
-            self.touch_packet(None, Mode::ReadWrite);
-            self.state.kill_stack(None);
-            if effects.reads.iter().any(|r| self.state.regs[r.index()].may_be_stack()) {
-                (self.escapes, self.spills) = (true, true);
+        let names_frame = effects.reads.iter().any(|r| self.state.regs[r.index()].may_be_stack());
+        let reaches_frame = self.escapes || names_frame;
+        let mode = if effects.writes_memory { Mode::ReadWrite } else { Mode::Read };
+        if effects.writes_memory || effects.reads_memory {
+            self.touch_packet(None, mode);
+            if reaches_frame {
+                self.touch(None, mode);
             }
-        } else if effects.reads_memory {
-            self.touch(None, Mode::Read);
-            self.touch_packet(None, Mode::Read);
         }
-        let tainted = self.escapes
-            || effects.reads_memory && self.spills
-            || effects.reads.iter().any(|r| self.state.regs[r.index()].may_be_stack());
+        if effects.writes_memory && reaches_frame {
+            self.state.kill_stack(None);
+        }
+        if effects.writes_memory && names_frame {
+            (self.escapes, self.spills) = (true, true);
+        }
+        let tainted = reaches_frame || effects.reads_memory && self.spills;
         for r in effects.writes.iter() {
             let fact = if tainted { Fact::unknown(Range::FULL) } else { Fact::scalar(Range::FULL) };
             let fact = self.named(fact);

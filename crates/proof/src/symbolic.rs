@@ -193,6 +193,8 @@ pub struct Run {
     pub touches: Vec<Touch>,
     /// What the loader put into instructions on this path.
     pub patches: BTreeSet<Patch>,
+    /// How many loads that the loader patches found what an earlier one had found.
+    pub repeated: usize,
     /// Where it leads.
     pub leave: Option<Leave>,
 }
@@ -285,6 +287,7 @@ impl<'a> Symbols<'a> {
             events: Vec::new(),
             touches: Vec::new(),
             patches: BTreeSet::new(),
+            repeated: 0,
             leave: None,
         }
     }
@@ -1096,13 +1099,33 @@ impl Executor<'_, '_, '_> {
         };
         let changed = if effects.writes_memory { touched } else { Classes::default() };
         let what = Happening::Patched(patch, form);
-        let number = self.event(what, arguments, touched, changed, vec![]);
+        let earlier = match effects.reads_memory && !effects.writes_memory && !tainted {
+            true => self.loaded_before(&what, &arguments, touched),
+            false => None,
+        };
+        self.run.repeated += earlier.is_some() as usize;
+        let number = match earlier {
+            Some(number) => number,
+            None => self.event(what, arguments, touched, changed, vec![]),
+        };
         let region =
             (tainted || effects.reads_memory && self.symbols.facts.frame_holds_pointers).then_some(Region::Any);
         if let Some(r) = result {
             self.run.regs[r.index()] = Some(self.symbols.result(number, 0, 64, region));
         }
         Ok(())
+    }
+
+    /// The event at which a load that the loader patches was made before, by the same relocation and from
+    /// the same address, when nothing may have written since to the memory that it may see.
+    fn loaded_before(&self, what: &Happening, arguments: &[Term], seen: Classes) -> Option<usize> {
+        let contents = |m: &Memory| {
+            let writes = m.writes.iter().filter(|w| seen.covers(w.region)).copied();
+            (Epochs { stack: 0, ..m.epochs }, writes.collect::<Vec<_>>())
+        };
+        let is_same = |e: &Event| e.what == *what && e.arguments == arguments;
+        let number = self.run.events.iter().rposition(is_same)?;
+        (contents(&self.run.events[number].memory) == contents(&self.run.memory)).then_some(number)
     }
 
     fn touch(&mut self, region: Region, address: Term, bytes: u32, write: bool) {
