@@ -1,4 +1,4 @@
-//! The attributes of packet extensions: `#[xdp]`, `#[tc]`, `#[derive(Plain)]`, `#[derive(Shared)]`.
+//! The attributes of extensions: `#[xdp]`, `#[tc]`, `#[cgroup]`, `#[tracepoint]`, `#[derive(Plain)]`, `#[derive(Shared)]`.
 //!
 //! Without dependencies, so that an extension builds offline: what is generated is put together as text.
 
@@ -19,6 +19,57 @@ pub fn xdp(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn tc(arguments: TokenStream, item: TokenStream) -> TokenStream {
     program("tc", "run_tc", &[("pass", 0), ("drop", 2)], 0, arguments, item)
+}
+
+/// Marks a function `fn(&mut Cgroup) -> CgroupVerdict` as a program of a control group. `#[cgroup(on_panic = drop)]`
+/// names the verdict after a panic; without it packets pass.
+#[proc_macro_attribute]
+pub fn cgroup(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    program("cgroup", "run_cgroup", &[("drop", 0), ("pass", 1)], 1, arguments, item)
+}
+
+/// Marks a function `fn(&mut Tracepoint, ...)` as a program at the tracepoint of that name:
+/// `#[tracepoint("sched_process_exec")]`. Its other parameters are the first arguments of the tracepoint: numbers,
+/// `bool` or `Address`.
+#[proc_macro_attribute]
+pub fn tracepoint(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    const MOST_ARGUMENTS: usize = 12;
+    let target = arguments.to_string();
+    let target = target.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or("");
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if target.is_empty() || !target.chars().all(is_part) {
+        return error("name the tracepoint: #[tracepoint(\"sched_process_exec\")]");
+    }
+    let Some(name) = word_after(&item, "fn") else { return error("this attribute is for functions") };
+    if name == "tracepoint" {
+        return error("a program cannot have the name of its hook");
+    }
+    let count = match parameters(&item) {
+        Some(count @ 1..) if count <= MOST_ARGUMENTS + 1 => count - 1,
+        Some(1..) => return error("a tracepoint has twelve arguments at most"),
+        _ => return error("a program at a tracepoint takes a &mut Tracepoint, and behind it arguments"),
+    };
+    let passed: String = (0..count).map(|n| format!(", ::karakoram_extension::tracepoint::argument({n})")).collect();
+    let entry = format!(
+        "#[cfg(any(target_arch = \"wasm32\", target_os = \"none\"))] const _: () = {{
+            #[unsafe(export_name = \"kara:tracepoint:0:{name}:{target}:{count}\")]
+            extern \"C\" fn entry() -> i32 {{
+                let () = ::karakoram_extension::tracepoint::run(|event| {name}(event{passed}));
+                0
+            }}
+        }};"
+    );
+    let entry: TokenStream = entry.parse().expect("well-formed");
+    item.into_iter().chain(entry).collect()
+}
+
+/// How many parameters a function has.
+fn parameters(item: &TokenStream) -> Option<usize> {
+    let group = item.clone().into_iter().find_map(|token| match token {
+        TokenTree::Group(group) if group.delimiter() == Delimiter::Parenthesis => Some(group.stream()),
+        _ => None,
+    })?;
+    Some(fields(group, Delimiter::Brace).len())
 }
 
 fn program(

@@ -34,6 +34,49 @@ pub enum TcVerdict {
     Redirect = 7,
 }
 
+/// What becomes of a packet of a control group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(i32)]
+pub enum CgroupVerdict {
+    /// Dropped; who sends it gets an error.
+    Drop = 0,
+    /// Goes on.
+    Pass = 1,
+}
+
+/// A packet that a process of a control group sends or receives, from its IP header on. It can be looked at only.
+///
+/// ```compile_fail
+/// # use karakoram_extension::Cgroup;
+/// fn write(packet: &mut Cgroup) -> bool {
+///     packet.set_u8(0, 1)
+/// }
+/// ```
+pub struct Cgroup {
+    packet: Packet,
+}
+
+impl Cgroup {
+    /// Number of the interface.
+    pub fn interface(&self) -> u32 {
+        host::interface()
+    }
+}
+
+impl Deref for Cgroup {
+    type Target = Packet;
+    fn deref(&self) -> &Packet {
+        &self.packet
+    }
+}
+
+/// Runs a program of a control group on the current packet. What `#[cgroup]` makes calls it.
+#[doc(hidden)]
+#[inline(always)]
+pub fn run_cgroup(program: fn(&mut Cgroup) -> CgroupVerdict) -> i32 {
+    program(&mut Cgroup { packet: Packet { not_send: PhantomData } }) as i32
+}
+
 /// The packet at the XDP hook.
 pub struct Xdp {
     packet: Packet,

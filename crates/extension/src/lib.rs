@@ -47,14 +47,16 @@ mod plain;
 mod shared;
 #[cfg(not(any(target_arch = "wasm32", target_os = "none")))]
 pub mod testing;
+pub mod tracepoint;
 
 pub use buffer::Buffer;
 pub use header::{Be16, Be32, Ethernet, Icmp, Ipv4, Ipv6, Tcp, Udp};
-pub use hook::{Tc, TcVerdict, Xdp, XdpVerdict};
-pub use karakoram_extension_macros::{Plain, Shared, tc, xdp};
+pub use hook::{Cgroup, CgroupVerdict, Tc, TcVerdict, Xdp, XdpVerdict};
+pub use karakoram_extension_macros::{Plain, Shared, cgroup, tc, tracepoint, xdp};
 pub use packet::Packet;
 pub use plain::{Plain, view, view_mut};
 pub use shared::{Counter, Mutex, MutexGuard, PerCpu, Shared};
+pub use tracepoint::{Address, Tracepoint};
 
 /// Nanoseconds since the machine started.
 pub fn now() -> u64 {

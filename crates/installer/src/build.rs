@@ -23,6 +23,9 @@ const STACK_ARGUMENT: &str = "-zstack-size=65536";
 /// Without it atomics become plain accesses, as WebAssembly has one thread.
 const ATOMICS: &str = "-Ctarget-feature=+atomics";
 
+/// Which part of a program's symbol is its name.
+const NAME: usize = 3;
+
 /// Translations of a program until its frames are small enough.
 const MOST_ATTEMPTS: usize = 32;
 
@@ -86,7 +89,7 @@ pub fn separate(options: &BuildOptions) -> Result<Separate, InstallError> {
     let toolchain = Toolchain::find()?;
     let archive = compile(&source(options), &WebAssembly("staticlib", "a").into())?;
     let bytes = std::fs::read(&archive).map_err(|e| InstallError::file("read", &archive, &e))?;
-    let programs = symbols(&bytes, "kara:").into_iter().filter(|s| s.split(':').count() == 4);
+    let programs = symbols(&bytes, "kara:").into_iter().filter(|s| matches!(s.split(':').count(), 4 | 6));
     let maps = symbols(&bytes, EXPORT);
     Ok(Separate { toolchain, archive, symbols: programs.collect(), maps, options: options.clone() })
 }
@@ -94,7 +97,7 @@ pub fn separate(options: &BuildOptions) -> Result<Separate, InstallError> {
 impl Separate {
     /// Names of the programs.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.symbols.iter().filter_map(|s| s.rsplit(':').next())
+        self.symbols.iter().filter_map(|s| s.split(':').nth(NAME))
     }
 
     /// One of them.
@@ -110,7 +113,7 @@ impl Separate {
     }
 
     fn web_assembly(&self, name: &str) -> Result<Vec<u8>, InstallError> {
-        let Some(symbol) = self.symbols.iter().find(|s| s.rsplit(':').next() == Some(name)) else {
+        let Some(symbol) = self.symbols.iter().find(|s| s.split(':').nth(NAME) == Some(name)) else {
             return Err(InstallError::Source(format!("there is no program {name}")));
         };
         let exports: Vec<&str> = std::iter::once(symbol).chain(&self.maps).map(String::as_str).collect();

@@ -23,6 +23,7 @@ const FILES: &[(&str, &str)] = files![
     "extension/src/plain.rs",
     "extension/src/shared.rs",
     "extension/src/testing.rs",
+    "extension/src/tracepoint.rs",
     "extension-macros/Cargo.toml",
     "extension-macros/src/lib.rs",
 ];

@@ -32,6 +32,8 @@ pub struct Attachment {
     _link: OwnedFd,
 }
 
+const CGROUP_INET_INGRESS: u32 = 0;
+const CGROUP_INET_EGRESS: u32 = 1;
 const XDP: u32 = 37;
 const TCX_INGRESS: u32 = 46;
 const TCX_EGRESS: u32 = 47;
@@ -57,6 +59,18 @@ pub fn tcx(program: &LoadedProgram, device: u32, direction: Direction) -> Result
     };
     let link = attach::link_device(program.as_fd(), device, attach_type, 0);
     link.map(|link| Attachment { _link: link }).map_err(|e| failed(program, "tcx", e))
+}
+
+/// Attaches a program to what the processes of a control group send or receive. The group is an open folder of the
+/// second version's hierarchy.
+pub fn cgroup(program: &LoadedProgram, group: BorrowedFd, direction: Direction) -> Result<Attachment, KernelError> {
+    let attach_type = match direction {
+        Direction::Ingress => CGROUP_INET_INGRESS,
+        Direction::Egress => CGROUP_INET_EGRESS,
+    };
+    // The kernel takes the group where it takes a device of others.
+    let link = attach::link_device(program.as_fd(), group.as_raw_fd() as u32, attach_type, 0);
+    link.map(|link| Attachment { _link: link }).map_err(|e| failed(program, "a control group", e))
 }
 
 /// Attaches an sk_skb program as the verdict on what the sockets of a map receive. It stays as long as

@@ -39,6 +39,9 @@ const ATTRIBUTES: [(&str, &str); 3] = [
     (" nonlazybind", ""),
 ];
 
+/// What the glue has functions for.
+const HOOKS: [&str; 2] = ["xdp", "tc"];
+
 /// Functions that the kernel has better ones of than the compiler's library.
 const KERNELS: [&str; 5] = ["memcpy", "memmove", "memset", "memcmp", "bcmp"];
 
@@ -125,7 +128,12 @@ fn contents(ir: &str) -> Result<Contents, InstallError> {
         } else if line.starts_with("define ")
             && let Some((_, rest)) = line.split_once("@\"kara:")
         {
-            contents.programs.extend(program(rest.split('"').next().unwrap_or_default()));
+            let program = program(rest.split('"').next().unwrap_or_default());
+            if let Some(Program { name, hook, .. }) = program.as_ref().filter(|p| !HOOKS.contains(&p.hook.as_str())) {
+                let what = format!("{name} is for the hook {hook}; a module has programs for {}", HOOKS.join(" and "));
+                return Err(InstallError::Source(format!("{what}. Build it as BPF, or without this program")));
+            }
+            contents.programs.extend(program);
         }
     }
     match contents.programs.is_empty() {
@@ -138,7 +146,7 @@ fn contents(ir: &str) -> Result<Contents, InstallError> {
 fn program(text: &str) -> Option<Program> {
     let mut parts = text.split(':');
     let (hook, on_panic, name) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
-    Some(Program { name: name.to_string(), hook: hook.to_string(), on_panic })
+    Some(Program { name: name.to_string(), hook: hook.to_string(), target: None, on_panic })
 }
 
 /// The text form as `llc` is to have it.
@@ -159,7 +167,7 @@ fn adapted(ir: &str, contents: &Contents) -> String {
         }
         out.push('\n');
     }
-    for (n, Program { name, hook, on_panic }) in contents.programs.iter().enumerate() {
+    for (n, Program { name, hook, on_panic, .. }) in contents.programs.iter().enumerate() {
         out = out.replace(&format!("@\"kara:{hook}:{on_panic}:{name}\""), &format!("@{PROGRAM}{n}"));
     }
     out

@@ -18,6 +18,8 @@ pub(crate) enum Param {
     Xdp,
     /// The context of a tc program.
     Tc,
+    /// Words: the arguments of a tracepoint.
+    Words,
 }
 
 impl Param {
@@ -27,6 +29,7 @@ impl Param {
             Param::Number => NUMBER,
             Param::Xdp => XDP,
             Param::Tc => TC,
+            Param::Words => WORDS,
         }
     }
 }
@@ -38,7 +41,8 @@ const NUMBER: usize = 4;
 const INT: usize = 5;
 const XDP: usize = 8;
 const TC: usize = 11;
-const FIRST_FREE: usize = 12;
+const WORDS: usize = 12;
+const FIRST_FREE: usize = 13;
 
 impl Debug {
     pub fn new() -> Debug {
@@ -49,6 +53,7 @@ impl Debug {
              !{FILE} = !DIFile(filename: \"extension\", directory: \"/\")\n\
              !{NUMBER} = !DIBasicType(name: \"unsigned long\", size: 64, encoding: DW_ATE_unsigned)\n\
              !{INT} = !DIBasicType(name: \"int\", size: 32, encoding: DW_ATE_signed)\n\
+             !{WORDS} = !DIDerivedType(tag: DW_TAG_pointer_type, baseType: !{NUMBER}, size: 64)\n\
              {}{}",
             context(6, "xdp_md"),
             context(9, "__sk_buff"),

@@ -59,6 +59,12 @@ pub(crate) struct Emitter<'a> {
     machine: Option<machine::Machine>,
 }
 
+/// The lowest bits of a number, also for the verifier: in assembly, since the optimizer leaves out what it knows to
+/// change nothing.
+pub(crate) fn low_bits(bits: u32, value: &str) -> String {
+    format!("call i64 asm sideeffect \"$0 &= {}\", \"=r,0\"(i64 {value})", (1u64 << bits) - 1)
+}
+
 /// What the text of a function begins with.
 pub(crate) struct Head {
     /// Name, with the at sign.
@@ -69,7 +75,7 @@ pub(crate) struct Head {
 
 /// Name of the instance of a function for a hook.
 pub(crate) fn instance_name(plan: &Plan, number: u32, hook: Option<Hook>) -> String {
-    match hook.filter(|_| plan.needs_context.contains(&number)) {
+    match hook.filter(|_| plan.by_hook.contains(&number)) {
         Some(hook) => format!("@f{number}_{}", hook.name()),
         None => format!("@f{number}"),
     }
@@ -290,6 +296,10 @@ impl<'a> Emitter<'a> {
         if self.plan.is_diverging(self.number) {
             return self.text.line(format!("ret i64 {verdict}"));
         }
+        let verdict = match self.hook.and_then(Hook::verdict_bits) {
+            Some(bits) => self.text.value(low_bits(bits, verdict)),
+            None => verdict.to_string(),
+        };
         let place = self.place;
         self.text.line(format!("call void @bpf_throw(i64 {verdict}), !dbg !{place}"));
         // Not reached; the verifier wants an end.

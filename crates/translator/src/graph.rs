@@ -30,19 +30,33 @@ pub enum Hook {
     Xdp,
     /// Traffic control.
     Tc,
+    /// What the processes of a control group send and receive.
+    Cgroup,
+    /// A tracepoint of the kernel.
+    Tracepoint,
 }
 
 impl Hook {
-    /// Name, which is also the object's section.
+    const ALL: [Hook; 4] = [Hook::Xdp, Hook::Tc, Hook::Cgroup, Hook::Tracepoint];
+
+    /// Name.
     pub fn name(self) -> &'static str {
         match self {
             Hook::Xdp => "xdp",
             Hook::Tc => "tc",
+            Hook::Cgroup => "cgroup",
+            Hook::Tracepoint => "tracepoint",
         }
     }
 
     fn from_name(name: &str) -> Option<Hook> {
-        [Hook::Xdp, Hook::Tc].into_iter().find(|h| h.name() == name)
+        Hook::ALL.into_iter().find(|h| h.name() == name)
+    }
+
+    /// Bits of a verdict. Where not every number is one, the verifier wants to see that no other is returned, also
+    /// after a panic.
+    pub fn verdict_bits(self) -> Option<u32> {
+        (self == Hook::Cgroup).then_some(1)
     }
 }
 
@@ -68,6 +82,19 @@ pub struct Entry {
     pub on_panic: i64,
     /// Function.
     pub function: u32,
+    /// Tracepoint, and how many of its arguments are looked at.
+    pub target: Option<(String, u32)>,
+}
+
+impl Entry {
+    /// The section of the object, which says where the program belongs.
+    pub fn section(&self) -> String {
+        match (self.hook, &self.target) {
+            (Hook::Tracepoint, Some((target, _))) => format!("tp_btf/{target}"),
+            (Hook::Cgroup, _) => "cgroup_skb/ingress".to_string(),
+            (hook, _) => hook.name().to_string(),
+        }
+    }
 }
 
 /// What is translated, and how.
@@ -79,6 +106,8 @@ pub struct Plan {
     pub forms: BTreeMap<u32, Form>,
     /// Functions that reach a host function that needs the context.
     pub needs_context: BTreeSet<u32>,
+    /// Functions of which each hook has its own instance: those, and all where verdicts differ in what they may be.
+    pub by_hook: BTreeSet<u32>,
     /// Hooks from which each function is reachable.
     pub hooks: BTreeMap<u32, BTreeSet<Hook>>,
     /// Members of the machines.
@@ -100,10 +129,15 @@ impl Plan {
     /// Under which hooks' names a function is translated: each that can reach it when it needs a
     /// context, otherwise none in particular.
     pub fn instances(&self, number: u32) -> Vec<Option<Hook>> {
-        match self.needs_context.contains(&number) {
+        match self.by_hook.contains(&number) {
             true => self.hooks[&number].iter().map(|h| Some(*h)).collect(),
             false => vec![None],
         }
+    }
+
+    /// Whether each hook has its own instance of a machine.
+    pub fn machine_is_by_hook(&self, machine: usize) -> bool {
+        self.machines[machine].iter().any(|f| self.by_hook.contains(f))
     }
 
     /// Whether a machine needs a context.
@@ -131,6 +165,10 @@ pub fn plan(module: &Module, options: &Options) -> Result<Plan, TranslateError> 
         return Err(source::unsupported_at(module, number, *at, what));
     }
     plan.needs_context = needing_context(module, &calls, &reachable);
+    plan.by_hook = match plan.entries.iter().any(|e| e.hook.verdict_bits().is_some()) {
+        true => reachable.iter().copied().collect(),
+        false => plan.needs_context.clone(),
+    };
     assign_forms(module, &calls, options, &mut plan);
     plan.diverging = diverging(module, &plan);
     Ok(plan)
@@ -168,19 +206,25 @@ fn never_returns(code: &[(u32, Operator)]) -> bool {
     matches!(code, [.., (_, Operator::Unreachable), (_, Operator::End)])
 }
 
-/// Programs are exported as `kara:HOOK:VERDICT:NAME`.
+/// Programs are exported as `kara:HOOK:VERDICT:NAME`, those at tracepoints with `:TRACEPOINT:ARGUMENTS` behind.
 fn entries(module: &Module) -> Result<Vec<Entry>, TranslateError> {
     let mut entries = Vec::new();
     for (export, function) in &module.exports {
         let parts: Vec<&str> = export.split(':').collect();
-        let ["kara", hook, verdict, name] = parts[..] else { continue };
+        let ["kara", hook, verdict, name, target @ ..] = &parts[..] else { continue };
         let (Some(hook), Ok(on_panic)) = (Hook::from_name(hook), verdict.parse()) else {
             return unsupported(format!("a program at {hook} that returns {verdict} after a panic"));
         };
-        entries.push(Entry { name: name.to_string(), hook, on_panic, function: *function });
+        let target = match target {
+            [target, arguments] => arguments.parse().ok().map(|n| (target.to_string(), n)),
+            _ => None,
+        };
+        entries.push(Entry { name: name.to_string(), hook, on_panic, function: *function, target });
     }
     match entries.is_empty() {
-        true => Err(TranslateError::Invalid("no program in it: nothing is marked #[xdp] or #[tc]".into())),
+        true => Err(TranslateError::Invalid(
+            "no program in it: nothing is marked #[xdp], #[tc], #[cgroup] or #[tracepoint]".into(),
+        )),
         false => Ok(entries),
     }
 }

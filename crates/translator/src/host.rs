@@ -34,6 +34,10 @@ pub enum Host {
     Interface,
     /// `redirect(interface, flags) -> i32`: the verdict.
     Redirect,
+    /// `process() -> i64`: number of the process, and below it of the thread.
+    Process,
+    /// `kernel_read(from, to, length) -> i32`: copies the kernel's memory; 0 when that is not there.
+    KernelRead,
     /// `map_get(map, key, to) -> i32`, `map_set(map, key, value) -> i32`, `map_remove(map, key) -> i32`.
     Map(Operation),
 }
@@ -59,6 +63,8 @@ const ALL: &[(&str, Host, &[Ty], Option<Ty>)] = &[
     ("adjust_tail", Host::AdjustTail, &[Ty::I32], Some(Ty::I32)),
     ("interface", Host::Interface, &[], Some(Ty::I32)),
     ("redirect", Host::Redirect, &[Ty::I32, Ty::I32], Some(Ty::I32)),
+    ("process", Host::Process, &[], Some(Ty::I64)),
+    ("kernel_read", Host::KernelRead, &[Ty::I64, Ty::I32, Ty::I32], Some(Ty::I32)),
     ("map_get", Host::Map(Operation::Get), &[Ty::I32, Ty::I32, Ty::I32], Some(Ty::I32)),
     ("map_set", Host::Map(Operation::Set), &[Ty::I32, Ty::I32, Ty::I32], Some(Ty::I32)),
     ("map_remove", Host::Map(Operation::Remove), &[Ty::I32, Ty::I32], Some(Ty::I32)),
@@ -78,7 +84,7 @@ impl Host {
 
     /// Whether it works on the packet.
     pub fn needs_context(self) -> bool {
-        use Host::{Control, Cpu, Map, Now, Panic, Random, Redirect};
-        !matches!(self, Panic | Now | Random | Cpu | Control | Redirect | Map(_))
+        use Host::{Control, Cpu, KernelRead, Map, Now, Panic, Process, Random, Redirect};
+        !matches!(self, Panic | Now | Random | Cpu | Control | Redirect | Map(_) | Process | KernelRead)
     }
 }

@@ -47,6 +47,10 @@ pub mod control {
     pub const LOG: u32 = 0x100;
     /// Entries of the ring.
     pub const LOG_ENTRIES: u32 = 16;
+    /// u64 each: arguments of the tracepoint.
+    pub const ARGUMENTS: u32 = 0x300;
+    /// Most arguments of a tracepoint.
+    pub const MOST_ARGUMENTS: u32 = 12;
     /// Bytes of an entry: u64 time in ns, u32 site or [`super::SITE_PANIC`], u32 file, u32 bytes of its
     /// name, u32 line, u64 zero.
     pub const LOG_ENTRY_BYTES: u32 = 32;

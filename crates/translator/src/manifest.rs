@@ -31,8 +31,11 @@ pub struct Manifest {
 pub struct Program {
     /// Name.
     pub name: String,
-    /// Hook: `xdp`, `tc`.
+    /// Hook: `xdp`, `tc`, `cgroup`, `tracepoint`.
     pub hook: String,
+    /// Tracepoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
     /// What it returns after a panic and when it is nested.
     pub on_panic: i64,
 }

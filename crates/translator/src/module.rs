@@ -174,7 +174,7 @@ impl<'a> Module<'a> {
                     let n = module.functions.len();
                     let type_index = type_indices[n];
                     let number = (module.imports.len() + n) as u32;
-                    let at = (body.range().start - code_start) as u32;
+                    let at = first_float(&body).unwrap_or(body.range().start).saturating_sub(code_start) as u32;
                     let read = module.signature(type_index).and_then(|s| function(body, s, type_index, code_start));
                     module.functions.push(match read {
                         Err(TranslateError::Unsupported(what)) => {
@@ -300,6 +300,17 @@ fn function<'a>(
         code.push(((offset - code_start) as u32, operator));
     }
     Ok(Function { signature, type_index, name: String::new(), locals, code })
+}
+
+/// Where a function first does something with floating point.
+fn first_float(body: &FunctionBody) -> Option<usize> {
+    let operators = body.get_operators_reader().ok()?.into_iter_with_offsets();
+    let is_float = |operator: &Operator| {
+        let text = format!("{operator:?}");
+        let name = text.split([' ', '{']).next().unwrap_or("");
+        !name.starts_with("Local") && (name.contains("F32") || name.contains("F64"))
+    };
+    operators.flatten().find(|(operator, _)| is_float(operator)).map(|(_, offset)| offset)
 }
 
 fn function_names(reader: NameSectionReader, names: &mut BTreeMap<u32, String>) -> Result<(), TranslateError> {

@@ -67,7 +67,8 @@ pub(crate) fn assemble(module: &Module, plan: &Plan, options: &Options) -> Resul
 fn param_of(hook: Hook) -> Param {
     match hook {
         Hook::Xdp => Param::Xdp,
-        Hook::Tc => Param::Tc,
+        Hook::Tc | Hook::Cgroup => Param::Tc,
+        Hook::Tracepoint => Param::Words,
     }
 }
 
@@ -86,7 +87,7 @@ impl Assembler<'_> {
     }
 
     fn machine(&mut self, machine: usize) -> Result<(), TranslateError> {
-        let hooks: Vec<Option<Hook>> = match self.plan.machine_needs_context(machine) {
+        let hooks: Vec<Option<Hook>> = match self.plan.machine_is_by_hook(machine) {
             true => {
                 let members = self.plan.machines[machine].iter();
                 let mut hooks: Vec<Hook> = members.flat_map(|m| self.plan.hooks[m].iter().copied()).collect();
@@ -152,6 +153,7 @@ impl Assembler<'_> {
         let count = self.plan.entries.len();
         let cast = |what: &str| format!("call ptr asm \"$0 = addr_space_cast($0, 0x0, 0x1)\", \"=r,0\"(i64 {what}) #2");
         let call = self.entry_call(entry, place);
+        let (leave_nested, leave) = ways_out(entry);
         let _ = writeln!(
             self.out,
             "define dso_local i32 @{name}(ptr %ctx) #0 section \"{section}\" !dbg !{function} {{
@@ -171,14 +173,14 @@ nested:
   %n = load i64, ptr %nestedp, align 8
   %n1 = add i64 %n, 1
   store i64 %n1, ptr %nestedp, align 8
-  ret i32 {verdict}
+  {leave_nested}
 free:
   store volatile i64 1, ptr %busyp, align 8
   %heapp = getelementptr i8, ptr %control, i64 {heap}
   %heap = add i64 %region, {heap_low}
   store i64 %heap, ptr %heapp, align 8
   %sp = add i64 %region, {stack}
-{call}
+{arguments}{call}
   %heldp = getelementptr i8, ptr %control, i64 {held}
   %held = load i64, ptr %heldp, align 8
   %leaks = icmp ne i64 %held, 0
@@ -188,18 +190,17 @@ leaked:
   br label %done
 done:
   store volatile i64 0, ptr %busyp, align 8
-  %short = trunc i64 %verdict to i32
-  ret i32 %short
+  {leave}
 }}
 ",
             name = entry.name,
-            section = entry.hook.name(),
+            section = entry.section(),
+            arguments = arguments(entry),
             shift = layout::REGION_BYTES.trailing_zeros(),
             regions = layout::REGIONS_AT,
             cast = cast("%region"),
             busy = control::BUSY,
             nested = control::NESTED,
-            verdict = entry.on_panic,
             heap = control::HEAP,
             heap_low = layout::HEAP_LOW,
             stack = layout::STACK_TOP,
@@ -248,6 +249,7 @@ done:
         let programs = self.plan.entries.iter().map(|e| Program {
             name: e.name.clone(),
             hook: e.hook.name().to_string(),
+            target: e.target.as_ref().map(|(target, _)| target.clone()),
             on_panic: e.on_panic,
         });
         let exported = self.module.exported_globals.iter().filter_map(|(export, global)| {
@@ -277,6 +279,38 @@ done:
         }
         image
     }
+}
+
+/// How a program returns when it runs already, and after a run. Where not every number is a verdict the verifier is
+/// shown that this is one, in one place behind all ways: on each it would be made to forget.
+fn ways_out(entry: &Entry) -> (String, String) {
+    let verdict = entry.on_panic;
+    match entry.hook.verdict_bits() {
+        None => (format!("ret i32 {verdict}"), "%short = trunc i64 %verdict to i32\n  ret i32 %short".to_string()),
+        Some(bits) => (
+            "br label %out".to_string(),
+            format!(
+                "br label %out\nout:\n  %any = phi i64 [ {verdict}, %nested ], [ %verdict, %done ]\n  %bits = {}\n  \
+                 %short = trunc i64 %bits to i32\n  ret i32 %short",
+                function::low_bits(bits, "%any")
+            ),
+        ),
+    }
+}
+
+/// Puts the arguments of a tracepoint where the program finds them. Some are pointers to the verifier; in the arena
+/// they are numbers.
+fn arguments(entry: &Entry) -> String {
+    let mut text = String::new();
+    for n in 0..entry.target.as_ref().map_or(0, |(_, count)| (*count).min(control::MOST_ARGUMENTS)) {
+        let (from, to) = (8 * n, control::ARGUMENTS + 8 * n);
+        let _ = write!(
+            text,
+            "  %from{n} = getelementptr i8, ptr %ctx, i64 {from}\n  %argument{n} = load volatile i64, ptr %from{n}, align 8\n  \
+             %to{n} = getelementptr i8, ptr %control, i64 {to}\n  store volatile i64 %argument{n}, ptr %to{n}, align 8\n"
+        );
+    }
+    text
 }
 
 /// An array of bytes as LLVM writes it.

@@ -28,6 +28,8 @@ pub(crate) fn unsupported_at(module: &Module, number: u32, offset: u32, what: &s
     locate(module, &mut site);
     let place = site[0].source.take().map_or(String::new(), |(file, line)| format!("{file}:{line}: "));
     let name = module.function(number).map_or("", |f| f.name.as_str());
+    // Programs are exported with more than their names.
+    let name = name.strip_prefix("kara:").and_then(|rest| rest.split(':').nth(2)).unwrap_or(name);
     let mut text = format!("{place}{what} in `{name}`");
     if what.starts_with("floating point") {
         text += ": BPF has none. Count in whole numbers, for fractions in parts of a power of two (`value << 16`)";

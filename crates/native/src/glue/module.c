@@ -3,7 +3,9 @@
 #include <linux/bpf.h>
 #include <linux/btf.h>
 #include <linux/btf_ids.h>
+#include <linux/kstrtox.h>
 #include <linux/module.h>
+#include <linux/moduleparam.h>
 #include <linux/proc_fs.h>
 #include <linux/vmalloc.h>
 #include "run.h"
@@ -71,6 +73,27 @@ static int get_memory(int cpu)
 	per_cpu(kara_stack_limit, cpu) = (u64)run->stack + KARA_RESERVE_BYTES;
 	return 0;
 }
+
+/* Has every CPU take itself for running already, or no longer: for tests of what then happens. */
+static int set_busy(const char *text, const struct kernel_param *parameter)
+{
+	bool is_busy;
+	int cpu, error = kstrtobool(text, &is_busy);
+
+	if (error)
+		return error;
+	for_each_possible_cpu(cpu) {
+		struct kara_run *run = per_cpu(kara_control, cpu);
+
+		if (run)
+			WRITE_ONCE(run->is_busy, is_busy);
+	}
+	return 0;
+}
+
+static const struct kernel_param_ops busy_operations = { .set = set_busy };
+module_param_cb(busy, &busy_operations, NULL, 0200);
+MODULE_PARM_DESC(busy, "for tests: whether every CPU takes itself for running already");
 
 static int __init enter(void)
 {

@@ -34,6 +34,17 @@ pub fn check(modules: &Path) {
     assert_eq!(state().leaked, 1);
     assert_eq!(run(&module, 0), PASS);
 
+    // A run in the middle of another one on the same CPU lets the packet go with its verdict, and does nothing else.
+    let well = || module.counters().expect("counters")[0].1;
+    let before = well();
+    set_busy(true);
+    assert_eq!(run(&module, 0), DROP);
+    assert_eq!(run(&module, 5), DROP);
+    assert_eq!((state().nested, state().panics, well()), (2, cases.len() as u64, before));
+    set_busy(false);
+    assert_eq!(run(&module, 0), PASS);
+    assert_eq!((state().nested, well()), (2, before + 1));
+
     // The lock comes back every time.
     let before = state().panics;
     let mut output = RunOutput::default();
@@ -43,6 +54,12 @@ pub fn check(modules: &Path) {
     assert_eq!(state().panics - before, MANY, "each panicked, none waited for the lock");
     println!("a recovered panic takes {} ns, or instructions where they are counted", output.duration_ns);
     assert_eq!(run(&module, 0), PASS);
+}
+
+/// Has the module take itself for running already, on every CPU.
+fn set_busy(busy: bool) {
+    let parameter = "/sys/module/kara_karakoram_faults/parameters/busy";
+    std::fs::write(parameter, if busy { "1" } else { "0" }).expect("a parameter");
 }
 
 /// Whether this is the source of the faulty programs, by its place in the workspace or in its package.

@@ -140,7 +140,7 @@ impl Emitter<'_> {
     }
 
     fn machine_suffix(&self, machine: usize) -> String {
-        match self.hook.filter(|_| self.plan.machine_needs_context(machine)) {
+        match self.hook.filter(|_| self.plan.machine_is_by_hook(machine)) {
             Some(hook) => format!("_{}", hook.name()),
             None => String::new(),
         }

@@ -11,17 +11,21 @@ mod helper {
     pub const KTIME_GET_NS: u32 = 5;
     pub const GET_PRANDOM_U32: u32 = 7;
     pub const GET_SMP_PROCESSOR_ID: u32 = 8;
+    pub const GET_CURRENT_PID_TGID: u32 = 14;
     pub const REDIRECT: u32 = 23;
     pub const SKB_CHANGE_TAIL: u32 = 38;
     pub const XDP_ADJUST_HEAD: u32 = 44;
     pub const XDP_ADJUST_TAIL: u32 = 65;
 }
 
+/// How names of functions begin that copy so many bytes of the kernel's memory.
+pub(super) const KERNEL_READ: &str = "kara_kernel_read_";
+
 /// Offset of the interface in the context.
 fn interface_offset(hook: Hook) -> u32 {
     match hook {
         Hook::Xdp => 12,
-        Hook::Tc => 40,
+        Hook::Tc | Hook::Cgroup | Hook::Tracepoint => 40,
     }
 }
 
@@ -85,7 +89,7 @@ impl Emitter<'_> {
                     self.helper(helper::XDP_ADJUST_HEAD, &format!("ptr %ctx, i64 {delta}"))
                 }
                 // There is none; an error, as when there is no room.
-                Hook::Tc => "-1".to_string(),
+                Hook::Tc | Hook::Cgroup | Hook::Tracepoint => "-1".to_string(),
             },
             Host::AdjustTail => {
                 let delta = self.signed(&arguments[0]);
@@ -97,6 +101,7 @@ impl Emitter<'_> {
                         let length = self.text.value(format!("add i64 {length}, {delta}"));
                         self.helper(helper::SKB_CHANGE_TAIL, &format!("ptr %ctx, i64 {length}, i64 0"))
                     }
+                    Hook::Cgroup | Hook::Tracepoint => "-1".to_string(),
                 }
             }
             Host::Interface => {
@@ -106,6 +111,12 @@ impl Emitter<'_> {
                 self.widen(Ty::I32, &value)
             }
             Host::Map(operation) => self.map_call(operation, arguments),
+            Host::Process => self.helper(helper::GET_CURRENT_PID_TGID, ""),
+            Host::KernelRead => {
+                let [from, to, length] = arguments else { unreachable!("checked against its signature") };
+                let call = format!("call i64 @{KERNEL_READ}{length}(i64 {from}, i64 {to}), !dbg !{place}");
+                self.text.value(call)
+            }
             Host::Redirect => self.helper(helper::REDIRECT, &format!("i64 {}, i64 {}", arguments[0], arguments[1])),
         }
     }

@@ -150,7 +150,7 @@ fn body(operation: Operation, map: &KernelMap) -> String {
 }
 
 /// Copies so many bytes in the widest pieces that fit.
-fn copied(name: &str, from: &str, to: &str, bytes: u32) -> String {
+pub(super) fn copied(name: &str, from: &str, to: &str, bytes: u32) -> String {
     let mut text = String::new();
     let mut at = 0;
     while at < bytes {

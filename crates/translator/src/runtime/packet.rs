@@ -17,7 +17,7 @@ const SHORT_COPY: u32 = 64;
 fn bounds(hook: Hook) -> (u32, u32) {
     match hook {
         Hook::Xdp => (0, 4),
-        Hook::Tc => (76, 80),
+        Hook::Tc | Hook::Cgroup | Hook::Tracepoint => (76, 80),
     }
 }
 
@@ -37,6 +37,12 @@ impl Emitter<'_> {
                 self.text.value(format!("extractvalue {{ i64, i64 }} {pair}, 0"))
             }
             Hook::Tc => self.text.value(format!("call i64 @kara_packet_length_tc(ptr %ctx), !dbg !{place}")),
+            Hook::Cgroup | Hook::Tracepoint => {
+                let pair = self.text.value(
+                    "call { i64, i64 } asm sideeffect \"$0 = *(u32 *)($2 + 80)\\0A$1 = *(u32 *)($2 + 76)\\0A$0 -= $1\", \"=&r,=&r,r\"(ptr %ctx)",
+                );
+                self.text.value(format!("extractvalue {{ i64, i64 }} {pair}, 0"))
+            }
         }
     }
 
@@ -133,7 +139,7 @@ impl Emitter<'_> {
 impl Assembler<'_> {
     /// The functions about packets that the others call.
     pub(super) fn packet_functions(&mut self) {
-        for (hook, param) in [(Hook::Xdp, Param::Xdp), (Hook::Tc, Param::Tc)] {
+        for (hook, param) in [(Hook::Xdp, Param::Xdp), (Hook::Tc, Param::Tc), (Hook::Cgroup, Param::Tc)] {
             for (what, reads) in [("read", true), ("write", false)] {
                 let name = format!("kara_packet_{what}_{}", hook.name());
                 if self.out.contains(&format!("@{name}(")) {

@@ -3,8 +3,11 @@
 
 use super::Assembler;
 use super::blocks;
+use super::calls::KERNEL_READ;
+use super::maps::copied;
 use crate::debug::Param;
 use crate::layout::{self, SITE_PANIC, control};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// What the functions use of LLVM.
@@ -44,6 +47,18 @@ impl Assembler<'_> {
             }
         }
         self.packet_functions();
+        self.kernel_reads();
+    }
+
+    /// Functions that copy so many bytes of the kernel's memory, for the sizes that are wanted.
+    fn kernel_reads(&mut self) {
+        let name = format!("@{KERNEL_READ}");
+        let rests = self.out.split(&name).skip(1);
+        let sizes: BTreeSet<u32> = rests.filter_map(|rest| rest.split('(').next()?.parse().ok()).collect();
+        for bytes in sizes {
+            let params = ["i64 %from", "i64 %to"];
+            self.define(&format!("{KERNEL_READ}{bytes}"), &params, &[Param::Number; 2], &kernel_read(bytes));
+        }
     }
 
     /// A function of the runtime.
@@ -110,6 +125,25 @@ impl Assembler<'_> {
             self.define("kara_panic", &params, &[Param::Number; 4], &panic);
         }
     }
+}
+
+/// By way of the stack, where the helper (`bpf_probe_read_kernel`) takes it.
+fn kernel_read(bytes: u32) -> String {
+    format!(
+        "entry:
+  %room = alloca [{bytes} x i8], align 8
+  %failed = call i64 inttoptr (i64 113 to ptr)(ptr %room, i64 {bytes}, i64 %from)
+  %isgone = icmp ne i64 %failed, 0
+  br i1 %isgone, label %gone, label %there
+there:
+  %out = {}
+{}  ret i64 1
+gone:
+  ret i64 0
+",
+        cast("%to"),
+        copied("byte", "%room", "%out", bytes)
+    )
 }
 
 /// A pointer into the arena.

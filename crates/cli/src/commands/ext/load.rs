@@ -8,7 +8,9 @@ use crate::{interrupt, output};
 use karakoram_installer::{Panic, State};
 use karakoram_kernel::attach::{self, Attachment, Direction, XdpMode};
 use serde_json::json;
-use std::path::PathBuf;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -23,13 +25,16 @@ pub struct Options {
     /// Object or module that `kara ext build` made
     #[arg(value_name = "OBJECT")]
     object: PathBuf,
-    /// Interface of the current network namespace
+    /// Interface of the current network namespace, for xdp and tc programs
     #[arg(short, long, value_name = "NAME")]
-    interface: String,
+    interface: Option<String>,
+    /// Folder of a control group (cgroup v2), for cgroup programs
+    #[arg(long, value_name = "FOLDER")]
+    cgroup: Option<PathBuf>,
     /// Only this program; may be repeated
     #[arg(long, value_name = "NAME")]
     prog: Vec<String>,
-    /// Which way, for tc programs
+    /// Which way, for tc and cgroup programs
     #[arg(long, value_enum, default_value_t = Way::Ingress)]
     direction: Way,
     /// Run XDP in the stack instead of the driver
@@ -73,7 +78,8 @@ impl Options {
         let attached = programs.iter().map(|p| self.attach(&loaded, p)).collect::<Result<Vec<_>, _>>()?;
         let shown = programs.join(", ");
         if !self.holder && !common.quiet {
-            eprintln!("{shown}: attached to {}, loaded in {load_ms} ms; Ctrl-C takes it away", self.interface);
+            let places = self.places(&loaded, &programs);
+            eprintln!("{shown}: attached to {places}, loaded in {load_ms} ms; Ctrl-C takes it away");
         }
         self.watch(&loaded, &programs, &name, load_ms)?;
         if self.holder {
@@ -102,35 +108,78 @@ impl Options {
             let there = there.join(", ");
             return Err(Failure::usage(format!("there is no program {unknown}; there are {there}")).of_file(&shown));
         }
+        let is_wanted = |name: &String| self.prog.is_empty() || self.prog.contains(name);
+        for (name, hook) in names.iter().flatten().filter(|(name, _)| is_wanted(name)) {
+            self.has_place(name, hook)?;
+        }
         let loaded = Loaded::load(&self.object, &self.prog).map_err(|e| super::failure(e).of_file(&shown))?;
         let all = || loaded.programs().into_iter().map(|(name, _)| name).collect();
         let wanted = if self.prog.is_empty() { all() } else { self.prog.clone() };
         Ok((loaded, wanted))
     }
 
+    /// Whether it was said where a program at that hook belongs.
+    fn has_place(&self, program: &str, hook: &str) -> Result<(), Failure> {
+        let missing = |what: &str, option: &str| {
+            Err(Failure::usage(format!("{program} is a program for {what}: say which")).help(option.to_string()))
+        };
+        match hook {
+            "xdp" | "tc" if self.interface.is_none() => missing("an interface", "--interface NAME"),
+            "cgroup" if self.cgroup.is_none() => missing("a control group", "--cgroup FOLDER, below /sys/fs/cgroup"),
+            _ => Ok(()),
+        }
+    }
+
     fn attach(&self, loaded: &Loaded, program: &str) -> Result<Attachment, Failure> {
-        let path = format!("/sys/class/net/{}/ifindex", self.interface);
-        let index = std::fs::read_to_string(&path).ok().and_then(|t| t.trim().parse::<u32>().ok());
-        let index = match index {
-            Some(index) => index,
-            None => interface_index(&self.interface)
-                .ok_or_else(|| Failure::usage(format!("there is no interface {} here", self.interface)))?,
+        let direction = match self.direction {
+            Way::Ingress => Direction::Ingress,
+            Way::Egress => Direction::Egress,
         };
-        let hook = loaded.programs().into_iter().find(|(name, _)| name == program).map(|(_, hook)| hook);
+        let hook = loaded.hook(program);
+        self.has_place(program, &hook)?;
         let loaded = loaded.program(program);
-        let attached = match hook.as_deref() {
-            Some("xdp") => attach::xdp(loaded, index, if self.generic { XdpMode::Generic } else { XdpMode::Native }),
-            _ => attach::tcx(
-                loaded,
-                index,
-                match self.direction {
-                    Way::Ingress => Direction::Ingress,
-                    Way::Egress => Direction::Egress,
-                },
-            ),
+        let (attached, help) = match hook.as_str() {
+            "xdp" => {
+                let mode = if self.generic { XdpMode::Generic } else { XdpMode::Native };
+                (
+                    attach::xdp(loaded, self.interface_number()?, mode),
+                    "an interface whose driver has no XDP takes --generic",
+                )
+            }
+            "tc" => (attach::tcx(loaded, self.interface_number()?, direction), "Linux 6.6 and later have tcx"),
+            "cgroup" => {
+                let path = self.cgroup.as_deref().unwrap_or(Path::new(""));
+                let group = File::open(path).map_err(|e| Failure::file(&path.display().to_string(), "open", &e))?;
+                (attach::cgroup(loaded, group.as_fd(), direction), "it must be a folder of cgroup v2")
+            }
+            _ => (attach::tracepoint(loaded), "`kara doctor` says what this kernel permits"),
         };
-        attached
-            .map_err(|e| Failure::machine(e.to_string()).help("an interface whose driver has no XDP takes --generic"))
+        attached.map_err(|e| Failure::machine(e.to_string()).help(help))
+    }
+
+    fn interface_number(&self) -> Result<u32, Failure> {
+        let name = self.interface.as_deref().unwrap_or("");
+        let path = format!("/sys/class/net/{name}/ifindex");
+        let number = std::fs::read_to_string(&path).ok().and_then(|t| t.trim().parse::<u32>().ok());
+        number
+            .or_else(|| interface_index(name))
+            .ok_or_else(|| Failure::usage(format!("there is no interface {name} here")))
+    }
+
+    /// Where these programs are attached, in words.
+    fn places(&self, loaded: &Loaded, programs: &[String]) -> String {
+        let place = |program: &String| match (loaded.hook(program).as_str(), loaded.target(program)) {
+            ("xdp" | "tc", _) => self.interface.clone().unwrap_or_default(),
+            ("cgroup", _) => self.cgroup.as_ref().map_or(String::new(), |c| format!("control group {}", c.display())),
+            (_, target) => format!("tracepoint {}", target.unwrap_or_default()),
+        };
+        let mut places: Vec<String> = Vec::new();
+        for place in programs.iter().map(place) {
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        places.join(", ")
     }
 
     /// Until someone asks to stop, or there are too many panics.
@@ -170,7 +219,7 @@ impl Options {
             name: name.to_string(),
             pid: std::process::id(),
             program: programs.join(", "),
-            interface: self.interface.clone(),
+            interface: self.places(loaded, programs),
             panics: state.panics,
             nested: state.nested,
             leaked: state.leaked,
@@ -192,7 +241,9 @@ impl Options {
         let open = || std::fs::File::create(&log).map_err(|e| Failure::file(&log.display().to_string(), "write", &e));
         let itself = std::env::current_exe().map_err(|e| Failure::machine(e.to_string()))?;
         let mut command = Command::new(itself);
-        command.args(["ext", "load", "--holder", "--name", name, "--interface", &self.interface]);
+        command.args(["ext", "load", "--holder", "--name", name]);
+        command.args(self.interface.iter().flat_map(|name| ["--interface", name.as_str()]));
+        command.args(self.cgroup.iter().flat_map(|folder| ["--cgroup".as_ref(), folder.as_os_str()]));
         command.arg(&self.object).args(self.prog.iter().flat_map(|p| ["--prog", p.as_str()]));
         command.args(["--direction", if self.direction == Way::Egress { "egress" } else { "ingress" }]);
         command.args(self.generic.then_some("--generic"));
@@ -217,10 +268,12 @@ impl Options {
                 "load_ms": running::read(name).map(|s| s.load_ms),
             })),
             false if !common.quiet => {
-                if let Some(fallback) = running::read(name).and_then(|s| s.fallback) {
+                let snapshot = running::read(name);
+                if let Some(fallback) = snapshot.as_ref().and_then(|s| s.fallback.as_ref()) {
                     eprintln!("{name}: loaded {fallback}");
                 }
-                eprintln!("{name} is attached to {}; kara ext unload {name} takes it away", self.interface)
+                let places = snapshot.map_or(String::new(), |s| s.interface);
+                eprintln!("{name} is attached to {places}; kara ext unload {name} takes it away")
             }
             false => {}
         }

@@ -65,6 +65,17 @@ impl Loaded {
         }
     }
 
+    /// The hook of one of them.
+    pub fn hook(&self, program: &str) -> String {
+        self.programs().into_iter().find(|(name, _)| name == program).map(|(_, hook)| hook).unwrap_or_default()
+    }
+
+    /// The tracepoint of one of them.
+    pub fn target(&self, program: &str) -> Option<String> {
+        let Loaded::Bpf(installed) = self else { return None };
+        installed.manifest().programs.iter().find(|p| p.name == program)?.target.clone()
+    }
+
     /// One of them. Panics when it was not loaded.
     pub fn program(&self, name: &str) -> &LoadedProgram {
         match self {

@@ -15,7 +15,7 @@ pub struct Snapshot {
     pub pid: u32,
     /// Program.
     pub program: String,
-    /// Interface.
+    /// Where it is attached: interface, control group, tracepoint.
     pub interface: String,
     /// Panics so far.
     pub panics: u64,
