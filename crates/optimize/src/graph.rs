@@ -3,6 +3,7 @@
 
 use crate::context::Context;
 use karakoram_bpf::insn::*;
+use karakoram_bpf::program::Patch;
 use std::collections::HashMap;
 
 /// Straight-line code, and what comes behind it.
@@ -42,7 +43,7 @@ pub struct Graph {
 enum Sort {
     /// Not the same as any other.
     Alone(usize),
-    Alike(Insn<(), FuncId>, Vec<Successor>),
+    Alike(Insn<(), FuncId>, Option<Patch>, Vec<Successor>),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -149,7 +150,8 @@ fn sort(context: &Context, p: usize, successors: &[usize], class_of: &HashMap<us
     let successor = |s: &usize| class_of.get(s).map_or(Successor::Back(*s), |c| Successor::Class(*c));
     let mut behind: Vec<Successor> = successors.iter().map(successor).collect();
     let mut insn = context.insn(p).map(|_| (), |f| f);
-    if context.is_patched(p) || matches!(insn, Insn::Jump { .. }) {
+    let patch = context.function.nodes[p].patch;
+    if patch.is_some() && insn.target().is_some() || matches!(insn, Insn::Jump { .. }) {
         return Sort::Alone(p);
     }
     if let Insn::Branch { cond, .. } = &mut insn
@@ -158,7 +160,7 @@ fn sort(context: &Context, p: usize, successors: &[usize], class_of: &HashMap<us
         *cond = negated;
         behind.reverse();
     }
-    Sort::Alike(insn, behind)
+    Sort::Alike(insn, patch, behind)
 }
 
 /// Positions that control can come to, each after those behind it, but for loops.

@@ -12,6 +12,7 @@
 //! *(u32 *)(r10 - 24) = r5     =>   *(u32 *)(r10 - 24) = r0
 //! ```
 
+use super::copies::renamed;
 use crate::context::Context;
 use crate::numbering::Numbering;
 use crate::proposal::{Changes, Proposal};
@@ -25,6 +26,9 @@ const MAX_KEPT: usize = 120;
 /// Places at which it was computed that are looked at.
 const MAX_PLACES: usize = 4;
 
+/// Uses of a value that are changed, at most.
+const MAX_USES: usize = 16;
+
 /// Most values that make room for one.
 const MAX_RIVALS: usize = 4;
 
@@ -34,11 +38,39 @@ const PATIENCE: usize = 4;
 pub(super) fn propose(context: &Context, out: &mut Vec<Proposal>) {
     let numbering = Numbering::of(context);
     for p in (0..context.len()).filter(|p| context.facts.is_reachable(*p) && numbering.is_repeated(*p)) {
+        if let Some(proposal) = shared(context, &numbering, p) {
+            out.push(proposal);
+            continue;
+        }
         let is_constant = matches!(context.insn(p), Insn::Mov { src: Operand::Imm(_), .. });
         if !is_constant || context.is_patched(p) {
             out.extend(held(context, &numbering, p).or_else(|| kept(context, &numbering, p)));
         }
     }
+}
+
+/// A register holds the value wherever it is used.
+fn shared(context: &Context, numbering: &Numbering, p: usize) -> Option<Proposal> {
+    let dst = context.writes[p].iter().next()?;
+    let number = numbering.computed(p)?;
+    let web = context.webs().defined(p, dst)?;
+    if web.definitions != [p] || web.fixed || web.uses.len() > MAX_USES {
+        return None;
+    }
+    let is_held = |r: &Reg| web.uses.iter().all(|u| numbering.holders(*u, number).any(|h| h == *r));
+    let mut holders = numbering.holders(p, number).filter(|r| *r != dst && *r != Reg::FP);
+    let holder = holders.find(is_held)?;
+    let mut changes = Changes::default();
+    for u in &web.uses {
+        changes.replace(*u, vec![context.instead(*u, renamed(context.insn(*u), dst, holder, false, true))]);
+    }
+    changes.delete(p);
+    let is_constant = context.value(p, holder).is_some();
+    let first = numbering.places(number).first().filter(|_| !is_constant).copied();
+    let since = first.into_iter().chain([context.anchor(p, holder)]).min()?;
+    let mut proposal = changes.proposal("earlier/shared").since(since);
+    proposal.patience = PATIENCE;
+    Some(proposal)
 }
 
 /// A register holds the value.

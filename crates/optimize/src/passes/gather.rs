@@ -16,6 +16,7 @@ use crate::context::Context;
 use crate::proposal::{Changes, Proposal};
 use karakoram_bpf::effects;
 use karakoram_bpf::insn::*;
+use karakoram_bpf::program::Node;
 
 /// Instructions that are looked at on each way.
 const MAX_DEPTH: usize = 12;
@@ -38,15 +39,16 @@ fn gathered(context: &Context, join: usize) -> Option<Proposal> {
         return None;
     }
     let candidates: Vec<Vec<usize>> = ways.iter().map(|p| sinkable(context, *p)).collect();
-    let same = |insn: &Insn, found: &Vec<usize>| found.iter().copied().find(|q| context.insn(*q) == insn);
-    let (insn, places) = candidates[0].iter().find_map(|p| {
-        let insn = context.insn(*p);
-        let places: Option<Vec<usize>> = candidates.iter().map(|found| same(insn, found)).collect();
-        Some((*insn, places?))
+    let node = |p: usize| &context.function.nodes[p];
+    let is_same = |p: usize, q: usize| (node(p).insn, node(p).patch) == (node(q).insn, node(q).patch);
+    let (one, places) = candidates[0].iter().find_map(|p| {
+        let same = |found: &Vec<usize>| found.iter().copied().find(|q| is_same(*p, *q));
+        Some((*p, candidates.iter().map(same).collect::<Option<Vec<usize>>>()?))
     })?;
     let mut changes = Changes::default();
     places.iter().for_each(|p| changes.delete(*p));
-    changes.replace(join, vec![context.instead(join, insn), context.node(*context.insn(join))]);
+    let gathered = Node { patch: node(one).patch, ..context.instead(join, *context.insn(one)) };
+    changes.replace(join, vec![gathered, context.node(*context.insn(join))]);
     Some(changes.proposal("gather"))
 }
 
@@ -62,7 +64,8 @@ fn sinkable(context: &Context, last: usize) -> Vec<usize> {
             && !(effects.reads_memory && stores)
             && !(effects.writes_memory && (loads || stores));
         let is_store = matches!(context.insn(p), Insn::Store { .. }) && !context.is_patched(p);
-        if is_free && (is_computation(context, p) || is_store) {
+        let is_constant = context.function.nodes[p].patched_constant().is_some();
+        if is_free && (is_computation(context, p) || is_store || is_constant) {
             found.push(p);
         }
         below.add(context, p);

@@ -114,10 +114,11 @@ impl Tree {
     /// Computations that at least two ways have, and where: the same by what `key` says of them.
     fn repeated(&self, context: &Context, key: impl Fn(usize) -> Insn) -> impl Iterator<Item = (Insn, Vec<usize>)> {
         let mut found: Vec<(Insn, Vec<usize>)> = Vec::new();
+        let patch = |p: usize| context.function.nodes[p].patch;
         for leaf in &self.own {
             for p in liftable(context, *leaf) {
                 let insn = key(p);
-                match found.iter_mut().find(|(other, _)| *other == insn) {
+                match found.iter_mut().find(|(other, places)| *other == insn && patch(places[0]) == patch(p)) {
                     Some((_, places)) if context.block(places[places.len() - 1]) == context.block(p) => {}
                     Some((_, places)) => places.push(p),
                     None => found.push((insn, vec![p])),
@@ -125,8 +126,13 @@ impl Tree {
             }
         }
         let ways = self.leaves.len();
-        let may_stand_before = move |insn: &Insn, n: usize| n > 1 && (n == ways || !effects::of(insn).reads_memory);
-        found.into_iter().filter(move |(insn, places)| may_stand_before(insn, places.len()))
+        // What the loader patches must not come to ways without it.
+        let is_bound = move |insn: &Insn, p: usize| effects::of(insn).reads_memory || patch(p).is_some();
+        let may_stand_before = move |insn: &Insn, places: &[usize]| {
+            places.len() > 1 && (places.len() == ways || !is_bound(insn, places[0]))
+        };
+        let found: Vec<_> = found.into_iter().filter(|(insn, places)| may_stand_before(insn, places)).collect();
+        found.into_iter()
     }
 
     fn moved(&self, context: &Context, insn: &Insn, places: &[usize]) -> Option<Proposal> {
@@ -234,11 +240,13 @@ impl Tree {
     fn proposal(&self, context: &Context, insn: Insn, places: &[usize], changes: Changes, root: Insn) -> Proposal {
         let mut changes = changes;
         places.iter().for_each(|p| changes.delete(*p));
-        let p = self.root;
+        let (p, patch) = (self.root, context.function.nodes[places[0]].patch);
         let falls_only = p > 0 && context.facts.flow.predecessors[p] == [p - 1];
         let nodes = match falls_only {
-            true => vec![context.node(insn), Node { insn: root, ..context.function.nodes[p].clone() }],
-            false => vec![context.instead(p, insn), context.node(root)],
+            true => {
+                vec![Node { patch, ..context.node(insn) }, Node { insn: root, ..context.function.nodes[p].clone() }]
+            }
+            false => vec![Node { patch, ..context.instead(p, insn) }, context.node(root)],
         };
         changes.replace(p, nodes);
         changes.proposal("hoist")
@@ -270,7 +278,8 @@ fn liftable(context: &Context, start: usize) -> Vec<usize> {
     for p in context.block(start).take(MAX_DEPTH) {
         let is_store = frame_bytes(context, p).is_some();
         let may_pass = above.lets_pass(context, p) && !memory.is_in_the_way(context, p);
-        if may_pass && (is_computation(context, p) || is_store) {
+        let is_constant = context.function.nodes[p].patched_constant().is_some();
+        if may_pass && (is_computation(context, p) || is_store || is_constant) {
             found.push(p);
         }
         above.add(context, p);

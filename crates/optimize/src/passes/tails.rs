@@ -103,10 +103,12 @@ impl Names {
 
     /// Goes up over one instruction of each block, if they do the same.
     fn step(&mut self, context: &Context, p: usize, q: usize) -> bool {
-        if context.is_patched(p) || context.is_patched(q) {
+        let patch = context.function.nodes[p].patch;
+        if patch != context.function.nodes[q].patch {
             return false;
         }
-        let (a, b) = (*context.insn(p), as_known(context, q, context.insn(p)));
+        let b = if patch.is_some() { *context.insn(q) } else { as_known(context, q, context.insn(p)) };
+        let a = *context.insn(p);
         let pairs: Vec<(Reg, Reg, Role)> = match (shape(&a), shape(&b)) {
             (Some(x), Some(y)) if x == y => {
                 operands(&b).iter().zip(operands(&a)).map(|((r, role), (s, _))| (*r, s, *role)).collect()
