@@ -16,6 +16,7 @@ ip neigh add 10.1.1.2 lladdr 02:00:00:00:00:02 dev v0 nud permanent
 for i in 1 2 3; do echo packet > /dev/udp/10.1.1.2/9; done
 sleep 0.5
 "$KARA" ext status hello
+"$KARA" ext logs hello
 "$KARA" ext unload hello
 test -z "$("$KARA" ext status)"
 "#;
@@ -57,7 +58,10 @@ fn from_nothing_to_an_attached_extension() {
         .expect("unshare");
     let text = said(&attached);
     assert!(attached.status.success(), "{text}");
-    assert!(text.contains("hello: hello_program on v1, 0 panics"), "{text}");
+    assert!(text.contains("hello: hello_program on v1, 0 panics\n"), "{text}");
+    for said in ["hello has not panicked so far", "hello is detached from v1"] {
+        assert!(text.contains(said), "{said}\n{text}");
+    }
     let ipv4 = text.lines().find_map(|l| l.trim().strip_prefix("IPV4 ")?.parse::<u64>().ok());
     assert!(ipv4.is_some_and(|n| n >= 3), "{text}");
     assert!(text.contains("\n  SEEN (hash of 16)\n    0800 = 01\n"), "{text}");

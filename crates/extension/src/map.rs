@@ -78,10 +78,12 @@ impl Definition {
         }
     }
 
+    #[cfg(not(target_arch = "wasm32"))]
     pub fn is_array(&self) -> bool {
         self.kind == ARRAY
     }
 
+    #[cfg(not(target_arch = "wasm32"))]
     pub fn forgets(&self) -> bool {
         self.kind == LRU_HASH
     }

@@ -33,7 +33,7 @@ pub(crate) fn shrink(object: &[u8], options: &mut Options) -> bool {
         options.in_arena.extend(in_loops);
         return true;
     }
-    let chains = (0..program.functions.len() as u32).map(|f| deepest(program, FuncId(f), 0));
+    let chains = (0..program.functions.len() as u32).map(|f| deepest(program, FuncId(f), 0, frame));
     let chain = chains.max_by_key(|c| c.0).filter(|c| c.0 > MOST_BYTES).unwrap_or_default().1;
     let functions = chain.into_iter().map(|f| program.function(f));
     let mut functions: Vec<(u32, u32)> = functions.filter_map(|f| Some((frame(f), number(f)?))).collect();
@@ -64,7 +64,7 @@ pub(crate) fn check(object: &[u8], wasm: Option<&[u8]>) -> Result<(), InstallErr
 
 /// The chain of calls that is too deep, in words.
 pub(crate) fn too_deep(program: &Program, wasm: Option<&[u8]>) -> Option<String> {
-    let all = || (0..program.functions.len() as u32).map(|f| deepest(program, FuncId(f), 0));
+    let all = || (0..program.functions.len() as u32).map(|f| deepest(program, FuncId(f), 0, bare_frame));
     let largest = all().max_by_key(|c| c.0).filter(|c| c.0 > MOST_BYTES);
     let longest = || all().max_by_key(|c| c.1.len()).filter(|c| c.1.len() > MOST_FRAMES);
     let (bytes, mut chain) = largest.or_else(longest)?;
@@ -73,7 +73,7 @@ pub(crate) fn too_deep(program: &Program, wasm: Option<&[u8]>) -> Option<String>
     let shown = |id: &FuncId| {
         let function = program.function(*id);
         let named = number(function).and_then(|n| Some(module.as_ref()?.function(n)?.name.clone()));
-        format!("\n  {} ({} bytes)", named.unwrap_or_else(|| function.name.clone()), frame(function))
+        format!("\n  {} ({} bytes)", named.unwrap_or_else(|| function.name.clone()), bare_frame(function))
     };
     let chain: Vec<String> = chain.iter().map(shown).collect();
     Some(format!(
@@ -92,7 +92,7 @@ fn number(function: &Function) -> Option<u32> {
 }
 
 /// Bytes of the deepest chain from a function, and the chain. Programs that recurse do not verify.
-fn deepest(program: &Program, from: FuncId, depth: u32) -> (u32, Vec<FuncId>) {
+fn deepest(program: &Program, from: FuncId, depth: u32, frame: fn(&Function) -> u32) -> (u32, Vec<FuncId>) {
     const MOST_CALLS: u32 = 16;
     let function = program.function(from);
     let callees = function.nodes.iter().filter_map(|n| match n.insn {
@@ -102,14 +102,19 @@ fn deepest(program: &Program, from: FuncId, depth: u32) -> (u32, Vec<FuncId>) {
     let mut callees: Vec<FuncId> = callees.collect();
     callees.sort_by_key(|f| f.0);
     callees.dedup();
-    let below = callees.into_iter().filter(|_| depth < MOST_CALLS).map(|f| deepest(program, f, depth + 1));
+    let below = callees.into_iter().filter(|_| depth < MOST_CALLS).map(|f| deepest(program, f, depth + 1, frame));
     let (bytes, mut chain) = below.max_by_key(|c| c.0).unwrap_or_default();
     chain.push(from);
     (bytes + frame(function), chain)
 }
 
-/// Bytes of a frame as the kernel counts them.
+/// Bytes of a frame with what the kernel keeps in it.
 fn frame(function: &Function) -> u32 {
+    bare_frame(function) + if has_loops(function) { LOOP_BYTES } else { 0 }
+}
+
+/// Bytes of a frame as the kernel counts them when it decides whether a chain of calls is too deep.
+fn bare_frame(function: &Function) -> u32 {
     let offset = |insn: &Insn| match insn {
         Insn::Load { base, off, .. } | Insn::Store { base, off, .. } if *base == Reg::FP => {
             Some(u32::from(off.unsigned_abs()))
@@ -117,9 +122,38 @@ fn frame(function: &Function) -> u32 {
         _ => None,
     };
     let used = function.nodes.iter().filter_map(|n| offset(&n.insn)).max().unwrap_or(0);
-    (used + if has_loops(function) { LOOP_BYTES } else { 0 }).next_multiple_of(16)
+    used.next_multiple_of(16)
 }
 
 fn has_loops(function: &Function) -> bool {
     function.nodes.iter().any(|n| matches!(n.insn, Insn::MayGoto { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use karakoram_bpf::text::asm;
+
+    /// A program that calls functions, each with a frame of so many bytes.
+    fn chain(frames: &[u32]) -> Program {
+        let names = ["prog", "f7", "f8_xdp"];
+        let mut text = String::new();
+        for (n, frame) in frames.iter().enumerate() {
+            let section = if n == 0 { "xdp" } else { ".text" };
+            let call = if n + 1 < frames.len() { format!("    call {}\n", names[n + 1]) } else { String::new() };
+            text += &format!(
+                ".func {}\n.section {section}\n    r0 = 0\n    *(u64 *)(r10 - {frame}) = r0\n{call}    exit\n\n",
+                names[n]
+            );
+        }
+        asm::parse(&text).unwrap_or_else(|e| panic!("{e:?}\n{text}"))
+    }
+
+    #[test]
+    fn a_chain_that_is_too_deep_is_named() {
+        assert_eq!(too_deep(&chain(&[64, 128, 256]), None), None);
+        let said = too_deep(&chain(&[64, 128, 384]), None).expect("too deep");
+        assert!(said.starts_with("a chain of 3 calls needs 576 bytes of the kernel's stack"), "{said}");
+        assert!(said.contains("\n  prog (64 bytes)\n  f7 (128 bytes)\n  f8_xdp (384 bytes)\n"), "{said}");
+    }
 }

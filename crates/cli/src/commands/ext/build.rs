@@ -74,7 +74,7 @@ impl Options {
         let built = karakoram_installer::build::build_with_forms(&options).map_err(super::failure)?;
         output::write(&self.output, &Artefact::Binary(built.object.clone()))?;
         let wasm = built.wasm_bytes;
-        let from = format!("from {wasm} of WebAssembly");
+        let from = String::new();
         self.report(common, &built.manifest.programs, built.object.len(), ("wasm_bytes", wasm), &from);
         Ok(Answer::Yes)
     }
@@ -91,7 +91,7 @@ impl Options {
         };
         let built = karakoram_native::build(&options).map_err(super::failure)?;
         output::write(&self.output, &Artefact::Binary(built.module.clone()))?;
-        let from = format!("module {}, {} of them the extension's", built.name, built.code_bytes);
+        let from = format!(", module {}, {} of them the extension's", built.name, built.code_bytes);
         self.report(common, &built.programs, built.module.len(), ("code_bytes", built.code_bytes), &from);
         Ok(Answer::Yes)
     }
@@ -103,8 +103,9 @@ impl Options {
                 "programs": programs, "bytes": bytes, inner.0: inner.1,
             }));
         } else if !common.quiet {
-            let names: Vec<&str> = programs.iter().map(|p| p.name.as_str()).collect();
-            eprintln!("{}: {} ({bytes} bytes, {from})", self.output, names.join(", "));
+            let names: Vec<String> = programs.iter().map(|p| format!("{} ({})", p.name, p.hook)).collect();
+            let what = if names.len() == 1 { "program" } else { "programs" };
+            eprintln!("{}: {what} {}, {bytes} bytes{from}", self.output, names.join(", "));
         }
     }
 }

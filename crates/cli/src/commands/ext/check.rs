@@ -16,6 +16,9 @@ pub struct Options {
     object: PathBuf,
 }
 
+/// What the verifier looks at before it gives up.
+const MOST_VERIFIED: u32 = 1_000_000;
+
 /// A program that the kernel took, or why not.
 struct Checked {
     name: String,
@@ -94,7 +97,7 @@ impl Checked {
             Ok(Accepted { verified_insns, jited_bytes, fallback }) => {
                 let fallback = fallback.as_ref().map_or(String::new(), |f| format!("\n  {f}"));
                 format!(
-                    "{} ({}): accepted, {verified_insns} instructions verified, {jited_bytes} bytes of machine code{fallback}\n",
+                    "{} ({}): accepted, {verified_insns} of at most {MOST_VERIFIED} instructions verified, {jited_bytes} bytes of machine code{fallback}\n",
                     self.name, self.hook
                 )
             }

@@ -7,6 +7,8 @@ use crate::failure::{Answer, Failure};
 use crate::{interrupt, output};
 use karakoram_installer::{Panic, State};
 use karakoram_kernel::attach::{self, Attachment, Direction, XdpMode};
+use karakoram_kernel::errno::Errno;
+use karakoram_kernel::error::KernelError;
 use serde_json::json;
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -154,7 +156,12 @@ impl Options {
             }
             _ => (attach::tracepoint(loaded), "`kara doctor` says what this kernel permits"),
         };
-        attached.map_err(|e| Failure::machine(e.to_string()).help(help))
+        attached.map_err(|e| {
+            let is_taken = matches!(e, KernelError::Other { errno: Errno::EBUSY | Errno::EEXIST, .. });
+            let taken =
+                "another program is there already: `kara ext status` shows ours, `ip link` and `bpftool net` all";
+            Failure::machine(e.to_string()).help(if is_taken { taken } else { help })
+        })
     }
 
     fn interface_number(&self) -> Result<u32, Failure> {

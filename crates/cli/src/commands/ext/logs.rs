@@ -28,6 +28,9 @@ impl Options {
             let text = std::fs::read_to_string(&path).unwrap_or_default();
             let new = text.get(shown..).unwrap_or("");
             shown = text.len();
+            if new.is_empty() && !self.follow && !common.json && !common.quiet {
+                eprintln!("{} has not panicked so far", self.name);
+            }
             match common.json {
                 true if !self.follow => {
                     let lines: Vec<&str> = new.lines().collect();

@@ -93,7 +93,10 @@ impl Options {
                 "schema": "kara/ext-new/1", "ok": true, "exit_code": 0, "folder": shown, "program": program,
             })),
             false => output::print_text(&format!(
-                "made {shown}\n  test it:   (cd {shown} && cargo test)\n  build it:  kara ext build {shown} -o {name}.o\n"
+                "made {shown}\n  \
+                 test it:   (cd {shown} && cargo test)\n  \
+                 build it:  kara ext build {shown} -o {name}.o\n  \
+                 load it:   kara ext load {name}.o --interface INTERFACE\n"
             )),
         }
         Ok(Answer::Yes)

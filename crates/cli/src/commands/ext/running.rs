@@ -88,7 +88,10 @@ pub fn read(name: &str) -> Option<Snapshot> {
 pub fn named(name: &str) -> Result<Snapshot, Failure> {
     read(name).ok_or_else(|| {
         let there: Vec<String> = all().into_iter().map(|s| s.name).collect();
-        let list = if there.is_empty() { "nothing is".to_string() } else { format!("running: {}", there.join(", ")) };
-        Failure::usage(format!("no extension {name} is loaded; {list}"))
+        let failure = Failure::usage(format!("no extension {name} is loaded in the background"));
+        match there.is_empty() {
+            true => failure.help("kara ext load OBJECT --interface NAME --background loads one"),
+            false => failure.help(format!("loaded are: {}", there.join(", "))),
+        }
     })
 }

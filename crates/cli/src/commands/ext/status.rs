@@ -23,6 +23,11 @@ fn of_map(map: &MapContents) -> String {
     format!("\n  {} ({} of {}){entries}{more}", map.name, map.kind, map.capacity)
 }
 
+/// A number of things.
+fn counted(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
 impl Options {
     /// Shows it.
     pub fn run(&self, common: &Common) -> Result<Answer, Failure> {
@@ -36,11 +41,16 @@ impl Options {
             );
             return Ok(Answer::Yes);
         }
+        if shown.is_empty() && !common.quiet {
+            eprintln!("nothing is loaded in the background");
+        }
         for s in &shown {
-            let mut text =
-                format!("{}: {} on {}, {} panics, {} nested", s.name, s.program, s.interface, s.panics, s.nested);
+            let mut text = format!("{}: {} on {}, {}", s.name, s.program, s.interface, counted(s.panics, "panic"));
+            if s.nested > 0 {
+                text += &format!(", {} passed because the program was already running there", counted(s.nested, "run"));
+            }
             if s.leaked > 0 {
-                text += &format!(", {} runs kept a lock", s.leaked);
+                text += &format!(", {} kept a lock", counted(s.leaked, "run"));
             }
             s.fallback.iter().for_each(|fallback| text += &format!("\n  loaded {fallback}"));
             s.counters.iter().for_each(|(name, value)| text += &format!("\n  {name} {value}"));

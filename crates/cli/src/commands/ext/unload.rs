@@ -31,6 +31,9 @@ impl Options {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
+        if !common.json && !common.quiet {
+            eprintln!("{} is detached from {}", self.name, snapshot.interface);
+        }
         if common.json {
             output::print_json(
                 &json!({ "schema": "kara/ext-unload/1", "ok": true, "exit_code": 0, "name": self.name }),
