@@ -12,12 +12,13 @@ use karakoram_lab::test_run::{self, InKernel, Plan, TestRun, Version};
 use karakoram_lab::trial::{Kind, Parameters, Trial, Workshop};
 use serde::Deserialize;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Two versions of a program and what they run on: a kind of trial whose parameter is the number of
 /// the version.
 pub struct Versions {
     all: Vec<Rc<dyn Version>>,
-    plan: Rc<Plan>,
+    plan: Arc<Plan>,
 }
 
 /// A version with all that loading it takes.
@@ -25,12 +26,12 @@ struct Loadable {
     kernel: Rc<Kernel>,
     input: Input,
     entry: FuncId,
-    scenario: Rc<Scenario>,
+    scenario: Arc<Scenario>,
 }
 
 struct Ready {
     loaded: Loaded,
-    scenario: Rc<Scenario>,
+    scenario: Arc<Scenario>,
 }
 
 impl Versions {
@@ -40,19 +41,19 @@ impl Versions {
         kernel: Kernel,
         inputs: Vec<(Input, FuncId)>,
         mut scenario: Scenario,
-        repeat: u32,
+        repeat: Option<u32>,
     ) -> Result<Versions, Failure> {
         scenario.cases.retain(|c| !c.is_only_interpreted);
         // Said here, what the kernel has against one is said with its file.
         inputs.iter().try_for_each(|(input, entry)| kernel.load_input(input, *entry).map(drop))?;
-        let (kernel, scenario) = (Rc::new(kernel), Rc::new(scenario));
+        let (kernel, scenario) = (Rc::new(kernel), Arc::new(scenario));
         let loadable = |(input, entry)| -> Rc<dyn Version> {
             Rc::new(Loadable { kernel: kernel.clone(), input, entry, scenario: scenario.clone() })
         };
         let all: Vec<Rc<dyn Version>> = inputs.into_iter().map(loadable).collect();
         let borrowed: Vec<&dyn Version> = all.iter().map(AsRef::as_ref).collect();
         let plan = Plan::find(&borrowed, cases(&scenario.cases), repeat).map_err(failure)?;
-        Ok(Versions { all, plan: Rc::new(plan) })
+        Ok(Versions { all, plan: Arc::new(plan) })
     }
 
     /// How everything is run.

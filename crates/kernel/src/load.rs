@@ -110,6 +110,10 @@ pub struct LoadedProgram {
     fd: OwnedFd,
     /// Type.
     pub prog_type: ProgramType,
+    /// Attach type it was loaded for.
+    pub expected_attach_type: u32,
+    /// `BPF_F_*` it was loaded with.
+    pub flags: u32,
     /// Name as requested.
     pub name: String,
     /// What verifying it took.
@@ -233,7 +237,15 @@ fn loaded(request: &LoadRequest, fd: OwnedFd, log: String) -> LoadedProgram {
         let info = sys::prog_info(fd.as_fd(), false).ok();
         statistics.processed_insns = info.map(|i| i.verified_insns).filter(|n| *n != 0).map(u64::from);
     }
-    LoadedProgram { fd, prog_type: request.prog_type, name: request.name.into(), statistics, log }
+    LoadedProgram {
+        fd,
+        prog_type: request.prog_type,
+        expected_attach_type: request.expected_attach_type,
+        flags: request.flags,
+        name: request.name.into(),
+        statistics,
+        log,
+    }
 }
 
 type Failure = (Errno, String);

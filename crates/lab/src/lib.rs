@@ -20,6 +20,7 @@ pub mod presentation;
 pub mod programs;
 pub mod random;
 pub mod ratio;
+mod repeats;
 pub mod replies;
 pub mod report;
 pub mod results;

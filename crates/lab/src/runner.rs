@@ -30,7 +30,7 @@ pub struct Order<'a> {
     /// What spoke against measuring from the start.
     pub contamination: Vec<String>,
     /// Asked between and during trials.
-    pub is_interrupted: &'a dyn Fn() -> bool,
+    pub is_interrupted: &'a (dyn Fn() -> bool + Sync),
     /// Told before each trial.
     pub progress: &'a dyn Fn(&Progress),
 }

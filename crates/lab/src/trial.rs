@@ -56,7 +56,7 @@ pub struct Request<'a> {
     pub seed: u64,
     /// Asked now and then, at least once in a second; true means to clean up and to return
     /// [`LabError::Interrupted`].
-    pub is_interrupted: &'a dyn Fn() -> bool,
+    pub is_interrupted: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl Request<'_> {

@@ -11,8 +11,8 @@ use karakoram_lab::results::Results;
 use karakoram_lab::runner::{Order, run};
 use karakoram_lab::trial::{Curve, Kind, Outcome, Parameters, Request, Samples, Trial, Workshop, histogram};
 use serde::Deserialize;
-use std::cell::Cell;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Makes numbers around `ns`, with one percent of noise.
 struct Synthetic;
@@ -264,14 +264,14 @@ fn a_variant_that_breaks_ends_alone_and_a_wrong_one_ends_all() {
 fn an_interrupted_run_has_no_results() {
     let experiment = Experiment::parse("synthetic", TEXT).unwrap();
     let optimize = |path: &Path| Ok(PathBuf::from(path));
-    let asked = Cell::new(0);
+    let asked = AtomicUsize::new(0);
     let order = Order {
         experiment: &experiment,
         is_quick: true,
         seed: 1,
         workshop: &Workshop { programs: Path::new("."), scratch: Path::new("."), optimize: &optimize },
         contamination: Vec::new(),
-        is_interrupted: &|| asked.replace(asked.get() + 1) > 10,
+        is_interrupted: &|| asked.fetch_add(1, Ordering::Relaxed) > 10,
         progress: &|_| {},
     };
     assert_eq!(run(&Synthetic, &order).unwrap_err(), LabError::Interrupted);

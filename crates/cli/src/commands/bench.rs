@@ -31,13 +31,14 @@ Examples:
   kara bench a.o b.o --input prog.toml --count           executed instructions, the same in every run
   kara bench a.o b.o --input prog.toml --testbed         also the highest rates without loss
 
-Every round loads both versions anew, and A a second time as a control, and lets them take turns in the
-kernel's test run, some thousand runs on each packet at a time: what the machine does to one it does to all.
-A ratio is the median over rounds, with a 95 %
+Every round loads both versions anew, and A a second time as a control, and has all of them at the same time in
+the kernel's test run, on one processor that they share: what the machine does to one it does to all, and what
+counts is the processor time of each. A ratio is the median over rounds, with a 95 %
 bootstrap interval; runs are combined by their geometric mean. The two are called different only when the
 interval excludes 1 and the ratio lies outside of what A against itself shows. Nothing is subtracted: the
-kernel's loop around the program is in all times alike, so ratios of short programs are understated. Runs
-that change their packet are timed one by one. docs/inputs.md describes scenarios. --testbed sends packets
+kernel's loop around the program is in all times alike, so ratios of short programs are understated. What a run
+changes in its packet or context is put back by a small program before it, which is in all times alike too; where
+that cannot be done, runs are timed one by one by the kernel's clock. docs/inputs.md describes scenarios. --testbed sends packets
 through network namespaces that are made for it and removed, to XDP and tc programs.
 
 Exit status: 0 measured, 2 wrong request or input, 3 not possible on this machine.";
@@ -64,9 +65,9 @@ pub struct Options {
     /// Rounds
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=100_000))]
     rounds: u32,
-    /// Runs of each version on each packet in a round
-    #[arg(long, value_name = "N", default_value_t = 400_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
-    repeat: u32,
+    /// Runs of each version on each packet in a round; as many as take a tenth of a second, if nothing is said
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    repeat: Option<u32>,
     /// Seed of the order, and of the intervals
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -107,7 +108,7 @@ impl Options {
         let settings = scenario.clone();
         let versions = Versions::new(kernel, vec![(a, entry), (b, other)], scenario, self.repeat)
             .map_err(|e| e.of_file(&self.first))?;
-        if !versions.plan().cases.iter().any(|(case, _)| case.is_measured) {
+        if !versions.plan().cases.iter().any(|one| one.case.is_measured) {
             return Err(Failure::usage("there is nothing to run").of_file(&self.input[0]));
         }
         let results = self.measure(&versions, &program, common)?;
@@ -177,8 +178,8 @@ impl Options {
             text(&format!("A is {}, B is {}; both in the kernel's test run.", self.first, self.second)),
             self.rounds,
         );
-        for (number, (case, _)) in versions.plan().cases.iter().enumerate().filter(|(_, (c, _))| c.is_measured) {
-            let name = text(&case.name);
+        for (number, one) in versions.plan().cases.iter().enumerate().filter(|(_, one)| one.case.is_measured) {
+            let name = text(&one.case.name);
             out += &format!(
                 "[[metric]]\nname = \"run-{number}\"\ntitle = {name}\nsamples = {name}\nbetter = \"lower\"\n\
                  [[figure]]\nform = \"values\"\nof = \"run-{number}\"\n\

@@ -6,6 +6,7 @@ use crate::error::LabError;
 use crate::random::Random;
 use crate::results::Results;
 use crate::trial::{Outcome, Request, Slices, settle};
+use karakoram_kernel::run::pin_to_current_cpu;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -65,10 +66,8 @@ fn take_turns(order: &Order, ready: &[Ready], turns: &mut Vec<Turn>, broken: &mu
         is_going_on = false;
         turns.rotate_left(1);
         let mut failed = Vec::new();
-        for (number, turn) in turns.iter_mut().enumerate() {
-            let request = Request { seed: turn.seed, is_interrupted: order.is_interrupted };
-            request.check()?;
-            match kept(turn.slices.next(&request), &ready[turn.place].name, broken)? {
+        for (number, measured) in next_of_each(order, turns).into_iter().enumerate() {
+            match kept(measured, &ready[turns[number].place].name, broken)? {
                 Some(more) => is_going_on |= more,
                 None => failed.push(number),
             }
@@ -76,6 +75,26 @@ fn take_turns(order: &Order, ready: &[Ready], turns: &mut Vec<Turn>, broken: &mu
         failed.into_iter().rev().for_each(|number| drop(turns.remove(number)));
     }
     Ok(())
+}
+
+/// The next slice of each, at the same time where all allow that; whether there are more.
+fn next_of_each(order: &Order, turns: &mut [Turn]) -> Vec<Result<bool, LabError>> {
+    let next = |seed: u64, slices: &mut dyn Slices| {
+        let request = Request { seed, is_interrupted: order.is_interrupted };
+        request.check()?;
+        slices.next(&request)
+    };
+    let alongside: Option<Vec<_>> = turns.iter_mut().map(|t| Some((t.seed, t.slices.alongside()?))).collect();
+    let Some(alongside) = alongside else {
+        return turns.iter_mut().map(|t| next(t.seed, t.slices.as_mut())).collect();
+    };
+    // Threads inherit where they may run.
+    let _pinned = pin_to_current_cpu();
+    std::thread::scope(|scope| {
+        let started: Vec<_> =
+            alongside.into_iter().map(|(seed, slices)| scope.spawn(move || next(seed, slices))).collect();
+        started.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    })
 }
 
 /// The result, unless this machine turns out not to be able to.

@@ -22,6 +22,13 @@ pub trait Slices {
     /// Measures the next slice; whether there are more. All variants of an experiment should have as many.
     fn next(&mut self, request: &Request) -> Result<bool, LabError>;
 
+    /// Itself, if its next slice may be measured at the same time as those of other variants: each in a thread
+    /// of its own, all on one processor, which the kernel gives to each for a few milliseconds at a time. Only
+    /// what counts the thread's own processor time may be.
+    fn alongside(&mut self) -> Option<&mut (dyn Slices + Send)> {
+        None
+    }
+
     /// Detaches. What was measured in slices is in [`Outcome::slices`].
     fn finish(self: Box<Self>, request: &Request) -> Result<Outcome, LabError>;
 }

@@ -9,6 +9,7 @@ use crate::error::LabError;
 use crate::object::{self, Loaded};
 use crate::programs::{self, Build};
 use crate::random::Random;
+use crate::repeats::lasting;
 use crate::statistics::slope;
 use crate::trial::{Kind, Outcome, Parameters, Request, SliceValues, Sliced, Slices, Trial, Workshop};
 use karakoram_bpf::map::MapType;
@@ -16,10 +17,9 @@ use karakoram_kernel::error::KernelError;
 use karakoram_kernel::load::LoadedProgram;
 use karakoram_kernel::run::{RunInput, RunOutput, Runner, pin_to_current_cpu};
 use serde::Deserialize;
-use std::cell::RefCell;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The kind.
 pub struct Probe;
@@ -52,9 +52,6 @@ fn slices() -> usize {
     6
 }
 
-/// Runs in one system call.
-const FEWEST_RUNS: u32 = 100;
-const MOST_RUNS: u32 = 20_000_000;
 /// XDP_PASS.
 const DONE: u32 = 2;
 /// Places of the numbers in `struct work`.
@@ -74,7 +71,7 @@ impl Kind for Probe {
         }
         let object = programs::build(workshop, "lab/probes", plan.build)?;
         programs::entry(&object, Some(&plan.operation))?;
-        let repeats = Rc::new(RefCell::new(vec![0; plan.counts.len()]));
+        let repeats = Arc::new(Mutex::new(vec![0; plan.counts.len()]));
         Ok(Box::new(Prepared { plan, object, repeats }))
     }
 }
@@ -84,7 +81,7 @@ struct Prepared {
     object: PathBuf,
     /// Runs in one system call, for each of the counts; 0 is not known yet. Each call waits for the kernel for
     /// tens of milliseconds, so all trials use what the first one found.
-    repeats: Rc<RefCell<Vec<u32>>>,
+    repeats: Arc<Mutex<Vec<u32>>>,
 }
 
 impl Sliced for Prepared {
@@ -103,7 +100,7 @@ struct Probing {
     plan: Plan,
     loaded: Loaded,
     random: Random,
-    repeats: Rc<RefCell<Vec<u32>>>,
+    repeats: Arc<Mutex<Vec<u32>>>,
     cost: SliceValues,
     fixed: SliceValues,
 }
@@ -124,6 +121,10 @@ impl Slices for Probing {
         Ok(self.cost.values.len() < self.plan.slices)
     }
 
+    fn alongside(&mut self) -> Option<&mut (dyn Slices + Send)> {
+        Some(self)
+    }
+
     fn finish(self: Box<Self>, _: &Request) -> Result<Outcome, LabError> {
         let mut outcome = Outcome { slices: vec![self.cost, self.fixed], ..Outcome::default() };
         if let Ok(info) = self.loaded.program(&self.plan.operation).info(false) {
@@ -140,12 +141,14 @@ impl Probing {
         let mut work = [0; WORK_BYTES];
         work[TIMES..TIMES + 4].copy_from_slice(&count.to_ne_bytes());
         self.loaded.mapping("work")?.write(0, &work).map_err(|e| failed(&e))?;
-        let known = self.repeats.borrow()[place];
-        let repeat = match known {
-            0 => self.repeats_of(self.plan.slice_us * 1000 / self.plan.counts.len() as u64)?,
+        let repeat = match self.repeat(place, None) {
+            0 => {
+                let wanted_ns = self.plan.slice_us * 1000 / self.plan.counts.len() as u64;
+                lasting(wanted_ns, |repeat| self.spend(repeat).map(|(spent, _)| spent))?
+            }
             known => known,
         };
-        self.repeats.borrow_mut()[place] = repeat;
+        self.repeat(place, Some(repeat));
         let (spent, output) = self.spend(repeat)?;
         self.loaded.mapping("work")?.read(0, &mut work).map_err(|e| failed(&e))?;
         let done = u32::from_ne_bytes(work[DONE_AT..DONE_AT + 4].try_into().expect("four bytes"));
@@ -155,16 +158,11 @@ impl Probing {
         Ok(spent as f64 / f64::from(repeat))
     }
 
-    /// Runs that take about so long, but so many that entering the system call, once for all, is no matter.
-    fn repeats_of(&self, wanted_ns: u64) -> Result<u32, LabError> {
-        let mut repeat = FEWEST_RUNS;
-        let (mut spent, _) = self.spend(repeat)?;
-        while spent < wanted_ns / 2 && repeat < MOST_RUNS {
-            let factor = (wanted_ns / spent.max(1)).clamp(2, 50) as u32;
-            repeat = repeat.saturating_mul(factor).min(MOST_RUNS);
-            (spent, _) = self.spend(repeat)?;
-        }
-        Ok(repeat)
+    /// Runs in a call, which may be set.
+    fn repeat(&self, place: usize, found: Option<u32>) -> u32 {
+        let mut repeats = self.repeats.lock().unwrap_or_else(PoisonError::into_inner);
+        repeats[place] = found.unwrap_or(repeats[place]);
+        repeats[place]
     }
 
     fn spend(&self, repeat: u32) -> Result<(u64, RunOutput), LabError> {

@@ -19,6 +19,15 @@ pub fn testbed(placement: Placement) -> Option<Testbed> {
     Some(Testbed::build(placement).unwrap_or_else(|e| panic!("{e}")))
 }
 
+/// Whether this process may load programs; says so loudly where not.
+pub fn may_load() -> bool {
+    let is_there = Namespace::new();
+    if let Err(e) = &is_there {
+        eprintln!("SKIPPED: {e}");
+    }
+    is_there.is_ok()
+}
+
 /// A workshop whose files are gone afterwards, and which optimizes nothing.
 pub fn with_workshop<T>(work: impl FnOnce(&Workshop) -> T) -> T {
     let scratch = tempfile::tempdir().unwrap();

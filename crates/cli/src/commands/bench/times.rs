@@ -28,6 +28,8 @@ pub struct Times {
 struct Run {
     name: String,
     way: Way,
+    /// Runs in a slice.
+    repeat: u32,
     /// A, B, and A again, a time for each round.
     ns: [Vec<f64>; 3],
     speedup: Estimate,
@@ -38,8 +40,9 @@ impl Times {
     /// From the results; every trial has all inputs.
     pub fn of(results: &Results, plan: &Plan) -> Times {
         let mut random = Random::new(results.seed);
-        let measured = plan.cases.iter().filter(|(case, _)| case.is_measured);
-        let runs: Vec<Run> = measured.map(|(case, way)| run(results, &case.name, *way, &mut random)).collect();
+        let measured = plan.cases.iter().filter(|one| one.case.is_measured);
+        let runs: Vec<Run> =
+            measured.map(|one| run(results, &one.case.name, (one.way, one.repeat), &mut random)).collect();
         let all = |version: usize| runs.iter().map(|r| r.ns[version].as_slice()).collect::<Vec<_>>();
         let speedup = ratio(&all(0), &all(1), &mut random);
         let control = ratio(&all(0), &all(2), &mut random);
@@ -48,7 +51,7 @@ impl Times {
     }
 }
 
-fn run(results: &Results, name: &str, way: Way, random: &mut Random) -> Run {
+fn run(results: &Results, name: &str, (way, repeat): (Way, u32), random: &mut Random) -> Run {
     let list = |variant: &str, is_control: bool| {
         let mine = results.trials.iter().filter(|t| t.counts() && t.variant == variant && t.is_control == is_control);
         let samples = mine.filter_map(|t| t.samples.iter().find(|s| s.name == name));
@@ -57,14 +60,18 @@ fn run(results: &Results, name: &str, way: Way, random: &mut Random) -> Run {
     let ns = [list("A", false), list("B", false), list("A", true)];
     let speedup = ratio(&[&ns[0]], &[&ns[1]], random);
     let control = ratio(&[&ns[0]], &[&ns[2]], random);
-    Run { name: name.to_string(), way, ns, speedup, control }
+    Run { name: name.to_string(), way, repeat, ns, speedup, control }
 }
 
 impl Options {
     pub(super) fn to_text(&self, times: &Times, results: &Results) -> String {
         let header = ["run", "A ns", "B ns", "speed-up", "A against itself", "timed"];
         let row = |r: &Run| {
-            let way = if r.way == Way::Batch { "in batches" } else { "one by one" };
+            let way = match r.way {
+                Way::Batch => "in batches",
+                Way::Restored => "in batches, restored",
+                Way::Single => "one by one",
+            };
             let ns = |version: usize| format!("{:.2}", median(&r.ns[version]));
             vec![r.name.clone(), ns(0), ns(1), interval(r.speedup), interval(r.control), way.to_string()]
         };
@@ -91,7 +98,7 @@ impl Options {
     pub(super) fn to_json(&self, program: &str, times: &Times, results: &Results) -> Value {
         let run = |r: &Run| {
             json!({
-                "name": r.name, "timed": r.way, "a_ns": median(&r.ns[0]), "b_ns": median(&r.ns[1]),
+                "name": r.name, "timed": r.way, "repeat": r.repeat, "a_ns": median(&r.ns[0]), "b_ns": median(&r.ns[1]),
                 "speedup": to_json(r.speedup), "control": to_json(r.control),
                 "a_rounds_ns": r.ns[0], "b_rounds_ns": r.ns[1], "control_rounds_ns": r.ns[2],
             })
@@ -99,7 +106,7 @@ impl Options {
         json!({
             "schema": "kara/bench/1", "ok": true, "exit_code": 0, "program": program,
             "a": self.first, "b": self.second, "kernel": Kernel::name(),
-            "rounds": self.rounds, "repeat": self.repeat, "seed": self.seed,
+            "rounds": self.rounds, "seed": self.seed,
             "speedup": to_json(times.speedup), "control": to_json(times.control), "finding": times.finding,
             "contamination": results.contamination, "runs": times.runs.iter().map(run).collect::<Vec<_>>(),
         })
