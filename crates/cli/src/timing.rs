@@ -8,14 +8,14 @@ use karakoram_bpf::insn::FuncId;
 use karakoram_kernel::load::LoadedProgram;
 use karakoram_kernel::run::{RunInput, RunOutput};
 use karakoram_lab::error::LabError;
-use karakoram_lab::test_run::{self, InKernel, Plan, TestRun, Version};
+use karakoram_lab::test_run::{self, InKernel, Nothing, Plan, TestRun, Version};
 use karakoram_lab::trial::{Kind, Parameters, Trial, Workshop};
 use serde::Deserialize;
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// Two versions of a program and what they run on: a kind of trial whose parameter is the number of
-/// the version.
+/// the version. The last is one that does nothing.
 pub struct Versions {
     all: Vec<Rc<dyn Version>>,
     plan: Arc<Plan>,
@@ -50,9 +50,10 @@ impl Versions {
         let loadable = |(input, entry)| -> Rc<dyn Version> {
             Rc::new(Loadable { kernel: kernel.clone(), input, entry, scenario: scenario.clone() })
         };
-        let all: Vec<Rc<dyn Version>> = inputs.into_iter().map(loadable).collect();
+        let mut all: Vec<Rc<dyn Version>> = inputs.into_iter().map(loadable).collect();
         let borrowed: Vec<&dyn Version> = all.iter().map(AsRef::as_ref).collect();
         let plan = Plan::find(&borrowed, cases(&scenario.cases), repeat).map_err(failure)?;
+        all.extend(all.first().cloned().map(|first| Rc::new(Nothing(first)) as Rc<dyn Version>));
         Ok(Versions { all, plan: Arc::new(plan) })
     }
 

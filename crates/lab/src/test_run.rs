@@ -3,8 +3,10 @@
 //! A trial loads its version anew, so that where the kernel happens to place its code is part of what
 //! varies. All versions are in the kernel at the same time and run on one processor, each in a thread of its own
 //! whose time is counted; the scheduler changes between them every few milliseconds, so that what the machine
-//! does to one it does to the others. Everything is counted: nothing is subtracted for the loop around the program.
+//! does to one it does to the others. Everything is counted: what the loop around the program takes is what a
+//! version that does nothing takes ([`Nothing`]).
 
+mod nothing;
 mod restore;
 
 use crate::error::LabError;
@@ -13,6 +15,7 @@ use crate::statistics::middle_mean;
 use crate::trial::{Outcome, Request, SliceValues, Sliced, Slices};
 use karakoram_kernel::load::LoadedProgram;
 use karakoram_kernel::run::{RunInput, RunOutput, Runner, pin_to_current_cpu};
+pub use nothing::Nothing;
 use restore::{Restore, Restoring};
 use serde::Serialize;
 use std::rc::Rc;

@@ -35,10 +35,11 @@ Every round loads both versions anew, and A a second time as a control, and has 
 the kernel's test run, on one processor that they share: what the machine does to one it does to all, and what
 counts is the processor time of each. A ratio is the median over rounds, with a 95 %
 bootstrap interval; runs are combined by their geometric mean. The two are called different only when the
-interval excludes 1 and the ratio lies outside of what A against itself shows. Nothing is subtracted: the
-kernel's loop around the program is in all times alike, so ratios of short programs are understated. What a run
-changes in its packet or context is put back by a small program before it, which is in all times alike too; where
-that cannot be done, runs are timed one by one by the kernel's clock. docs/inputs.md describes scenarios. --testbed sends packets
+interval excludes 1 and the ratio lies outside of what A against itself shows. Nothing is subtracted there: the
+kernel's loop around the program is in all times alike. What a run changes in its packet or context is put back by a
+small program before it, which is in all times alike too; where that cannot be done, runs are timed one by one by
+the kernel's clock. A program that does nothing is measured beside them, and the ratio without what it takes is
+given too: what the programs themselves gained, where it can be told from noise. docs/inputs.md describes scenarios. --testbed sends packets
 through network namespaces that are made for it and removed, to XDP and tc programs.
 
 Exit status: 0 measured, 2 wrong request or input, 3 not possible on this machine.";
@@ -173,7 +174,8 @@ impl Options {
         let mut out = format!(
             "title = {}\nabout = {}\nkind = \"test-run\"\nrounds = {}\n\
              [[variant]]\nname = \"A\"\nparameters = {{ version = 0 }}\n\
-             [[variant]]\nname = \"B\"\nparameters = {{ version = 1 }}\n",
+             [[variant]]\nname = \"B\"\nparameters = {{ version = 1 }}\n\
+             [[variant]]\nname = \"nothing\"\nparameters = {{ version = 2 }}\n",
             text(&format!("Run time of {program}")),
             text(&format!("A is {}, B is {}; both in the kernel's test run.", self.first, self.second)),
             self.rounds,

@@ -15,12 +15,16 @@ use serde_json::{Value, json};
 
 /// Within which share two are called equivalent.
 const TOLERANCE: f64 = 0.01;
+/// What a program takes by itself at least, so that it can be told from what takes nothing.
+const LEAST_NS: f64 = 2.0;
 
 /// All that was timed.
 pub struct Times {
     runs: Vec<Run>,
     speedup: Estimate,
     control: Estimate,
+    /// Without what nothing takes, where all runs take longer.
+    net: Option<Estimate>,
     finding: Finding,
 }
 
@@ -30,10 +34,21 @@ struct Run {
     way: Way,
     /// Runs in a slice.
     repeat: u32,
-    /// A, B, and A again, a time for each round.
-    ns: [Vec<f64>; 3],
+    /// A, B, A again, and nothing, a time for each round.
+    ns: [Vec<f64>; 4],
     speedup: Estimate,
     control: Estimate,
+}
+
+/// Times in the rounds in which both versions take longer than nothing.
+fn net(runs: &[Run]) -> Option<[Vec<Vec<f64>>; 2]> {
+    let without = |run: &Run, version: usize| -> Vec<f64> {
+        run.ns[version].iter().zip(&run.ns[3]).map(|(time, nothing)| time - nothing).collect()
+    };
+    let [a, b] = [0, 1].map(|version| runs.iter().map(|run| without(run, version)).collect::<Vec<_>>());
+    let is_told =
+        |times: &Vec<Vec<f64>>| times.iter().all(|run| !run.is_empty() && run.iter().all(|ns| *ns >= LEAST_NS));
+    (is_told(&a) && is_told(&b)).then_some([a, b])
 }
 
 impl Times {
@@ -47,7 +62,11 @@ impl Times {
         let speedup = ratio(&all(0), &all(1), &mut random);
         let control = ratio(&all(0), &all(2), &mut random);
         let finding = judge(&speedup, band(&control), all(0)[0].len(), TOLERANCE);
-        Times { runs, speedup, control, finding }
+        let net = net(&runs).map(|times| {
+            let [a, b] = times.each_ref().map(|all| all.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            ratio(&a, &b, &mut random)
+        });
+        Times { net, runs, speedup, control, finding }
     }
 }
 
@@ -57,7 +76,7 @@ fn run(results: &Results, name: &str, (way, repeat): (Way, u32), random: &mut Ra
         let samples = mine.filter_map(|t| t.samples.iter().find(|s| s.name == name));
         samples.filter_map(|s| s.reduce(Statistic::Mean)).collect::<Vec<f64>>()
     };
-    let ns = [list("A", false), list("B", false), list("A", true)];
+    let ns = [list("A", false), list("B", false), list("A", true), list("nothing", false)];
     let speedup = ratio(&[&ns[0]], &[&ns[1]], random);
     let control = ratio(&[&ns[0]], &[&ns[2]], random);
     Run { name: name.to_string(), way, repeat, ns, speedup, control }
@@ -65,7 +84,7 @@ fn run(results: &Results, name: &str, (way, repeat): (Way, u32), random: &mut Ra
 
 impl Options {
     pub(super) fn to_text(&self, times: &Times, results: &Results) -> String {
-        let header = ["run", "A ns", "B ns", "speed-up", "A against itself", "timed"];
+        let header = ["run", "A ns", "B ns", "nothing ns", "speed-up", "A against itself", "timed"];
         let row = |r: &Run| {
             let way = match r.way {
                 Way::Batch => "in batches",
@@ -73,12 +92,15 @@ impl Options {
                 Way::Single => "one by one",
             };
             let ns = |version: usize| format!("{:.2}", median(&r.ns[version]));
-            vec![r.name.clone(), ns(0), ns(1), interval(r.speedup), interval(r.control), way.to_string()]
+            vec![r.name.clone(), ns(0), ns(1), ns(3), interval(r.speedup), interval(r.control), way.to_string()]
         };
         let mut out = table::markdown(&header, &times.runs.iter().map(row).collect::<Vec<_>>());
         let (runs, rounds) = (times.runs.len(), self.rounds);
         let counts = format!("{runs} runs, {rounds} rounds, seed {}, {}", self.seed, Kernel::name());
         out += &format!("{} ({counts})\n", self.verdict(times.speedup, times.finding));
+        if let Some(net) = times.net {
+            out += &format!("without what a program takes that does nothing: {}\n", interval(net));
+        }
         out += &format!("{} against itself: {}\n", self.first, interval(times.control));
         results.contamination.iter().for_each(|c| out += &format!("warning: {c}\n"));
         out
@@ -99,6 +121,7 @@ impl Options {
         let run = |r: &Run| {
             json!({
                 "name": r.name, "timed": r.way, "repeat": r.repeat, "a_ns": median(&r.ns[0]), "b_ns": median(&r.ns[1]),
+                "nothing_ns": median(&r.ns[3]),
                 "speedup": to_json(r.speedup), "control": to_json(r.control),
                 "a_rounds_ns": r.ns[0], "b_rounds_ns": r.ns[1], "control_rounds_ns": r.ns[2],
             })
@@ -107,7 +130,7 @@ impl Options {
             "schema": "kara/bench/1", "ok": true, "exit_code": 0, "program": program,
             "a": self.first, "b": self.second, "kernel": Kernel::name(),
             "rounds": self.rounds, "seed": self.seed,
-            "speedup": to_json(times.speedup), "control": to_json(times.control), "finding": times.finding,
+            "net_speedup": times.net.map(to_json), "speedup": to_json(times.speedup), "control": to_json(times.control), "finding": times.finding,
             "contamination": results.contamination, "runs": times.runs.iter().map(run).collect::<Vec<_>>(),
         })
     }
