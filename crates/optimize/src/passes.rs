@@ -13,6 +13,7 @@ mod again;
 mod alike;
 mod arrange;
 mod bases;
+mod begun;
 mod branch;
 mod choice;
 mod chosen;
@@ -152,6 +153,7 @@ pub const ALL: &[Pass] = &[
     pass("joins", Level::O2, Stage::THIRD, 0, joins::propose),
     pass("near", Level::O2, Stage::THIRD, 0, near::propose),
     pass("chosen", Level::O2, Stage::THIRD, 0, chosen::propose),
+    pass("begun", Level::O2, Stage::THIRD, 0, begun::propose),
     pass("select", Level::O2, Stage::THIRD, 0, select::propose),
     pass("sink", Level::O2, Stage::THIRD, 0, sink::propose),
     pass("again", Level::O2, Stage::THIRD, 0, again::propose),
