@@ -84,6 +84,11 @@ fn refusal(program: &str, why: &Rejection, object: &[u8]) -> Refusal {
     let deep = Object::parse(object.to_vec()).ok().filter(|_| is_deep(&why.log));
     let help = match deep.and_then(|object| frames::too_deep(object.program(), None)) {
         Some(chain) => chain,
+        None if why.log.contains("too many subprograms") => {
+            "a program has at most 256 functions for the kernel. Leave out what this one does not need, or make two \
+             programs of it"
+                .to_string()
+        }
         None if why.errno == Errno::E2BIG => {
             "there are too many ways through it for the verifier. Cut the function with the most branches in its \
              loops into several, and mark those #[inline(never)]: each is then looked at once, by itself"

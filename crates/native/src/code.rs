@@ -152,6 +152,7 @@ fn program(text: &str) -> Option<Program> {
 /// The text form as `llc` is to have it.
 fn adapted(ir: &str, contents: &Contents) -> String {
     let mut out = String::with_capacity(ir.len());
+    let free = free_number(ir);
     for line in ir.lines() {
         match line {
             _ if line.starts_with("attributes #") => {
@@ -160,8 +161,8 @@ fn adapted(ir: &str, contents: &Contents) -> String {
             _ if line.ends_with("!{i32 2, !\"RtLibUseGOT\", i32 1}") => out.push_str(&line.replace("i32 1}", "i32 0}")),
             _ if line.starts_with("!llvm.module.flags = !{") => {
                 // Functions that are called indirectly begin with an instruction that says so.
-                out.push_str(&line.replace("!{", "!{!99999, "));
-                out.push_str("\n!99999 = !{i32 8, !\"cf-protection-branch\", i32 1}");
+                out.push_str(&line.replace("!{", &format!("!{{!{free}, ")));
+                out.push_str(&format!("\n!{free} = !{{i32 8, !\"cf-protection-branch\", i32 1}}"));
             }
             _ => out.push_str(line),
         }
@@ -171,4 +172,22 @@ fn adapted(ir: &str, contents: &Contents) -> String {
         out = out.replace(&format!("@\"kara:{hook}:{on_panic}:{name}\""), &format!("@{PROGRAM}{n}"));
     }
     out
+}
+
+/// A number that nothing else in the text has.
+fn free_number(ir: &str) -> u64 {
+    let number = |line: &str| line.strip_prefix('!')?.split_once(" = ")?.0.parse::<u64>().ok();
+    ir.lines().filter_map(number).max().map_or(0, |most| most + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_added_has_a_number_of_its_own() {
+        let ir = "!llvm.module.flags = !{!0, !1}\n!0 = !{i32 1}\n!100000 = distinct !{}\n!7 = !{}\n";
+        let text = adapted(ir, &Contents::default());
+        assert!(text.contains("!llvm.module.flags = !{!100001, !0, !1}\n!100001 = !{i32 8,"), "{text}");
+    }
 }
