@@ -89,6 +89,11 @@ fn refusal(program: &str, why: &Rejection, object: &[u8]) -> Refusal {
              programs of it"
                 .to_string()
         }
+        None if why.log.contains("invalid bpf_context access") => {
+            "the tracepoint has fewer arguments than the program takes: /sys/kernel/btf/vmlinux has them in the type \
+             btf_trace_NAME"
+                .to_string()
+        }
         None if why.errno == Errno::E2BIG => {
             "there are too many ways through it for the verifier. Cut the function with the most branches in its \
              loops into several, and mark those #[inline(never)]: each is then looked at once, by itself"
@@ -228,5 +233,22 @@ impl Installed {
     pub fn counters(&self) -> Vec<(String, u64)> {
         let counters = self.memory.manifest.exported.iter().filter(|e| e.kind == "counter");
         counters.map(|e| (e.name.clone(), self.memory.u64_at(e.address))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_verifier_says_is_explained() {
+        let help = |errno: Errno, log: &str| {
+            let why = Rejection { errno, log: log.to_string(), analysis: Default::default() };
+            refusal("program", &why, &[]).help
+        };
+        assert!(help(Errno::EACCES, "invalid bpf_context access off=16 size=8").contains("fewer arguments"));
+        assert!(help(Errno::E2BIG, "too many subprograms").contains("256 functions"));
+        assert!(help(Errno::E2BIG, "BPF program is too large. Processed 1000001 insn").contains("#[inline(never)]"));
+        assert!(help(Errno::EINVAL, "R1 type=scalar expected=fp").contains("report it"));
     }
 }
