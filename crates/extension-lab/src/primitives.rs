@@ -63,11 +63,14 @@ impl Trial for Prepared {
             request.check()?;
             let ns = match program.as_str() {
                 NOTHING => nothing,
-                other => (time(&loaded, other, self.plan.repeat)? - nothing).max(0.01),
+                other => time(&loaded, other, self.plan.repeat)? - nothing,
             };
+            if ns <= 0.0 {
+                outcome.void = Some(format!("{program}: it took no longer than a program that does nothing"));
+            }
             outcome.samples.push(Samples::one(program, "ns", ns));
         }
-        outcome.void = loaded.complaint(&names);
+        outcome.void = loaded.complaint(&names).or(outcome.void);
         outcome.notes.insert("a program that does nothing".into(), format!("{nothing:.2} ns"));
         Ok(outcome)
     }

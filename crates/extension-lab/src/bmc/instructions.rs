@@ -91,6 +91,9 @@ pub fn count(file: &Path, is_extension: bool, nothing: &Path, repeat: u32) -> Re
     if let Some(complaint) = loaded.complaint(&PROGRAMS) {
         return Err(LabError::Request(complaint));
     }
-    let together = (TOGETHER.to_string(), measured.together());
-    Ok(measured.kinds.into_iter().map(|(name, count)| (name.to_string(), count)).chain([together]).collect())
+    if let Some(complaint) = measured.complaint() {
+        return Err(LabError::Request(complaint));
+    }
+    let together = measured.together().map(|count| (TOGETHER.to_string(), count));
+    Ok(measured.kinds.into_iter().map(|(name, count)| (name.to_string(), count)).chain(together).collect())
 }

@@ -1,7 +1,9 @@
 //! `bmc-times`: how long the programs run for each kind of packet, in the kernel's test run. Requests that
 //! are answered change their packet, and writes what is known, so each run is a call of its own; a trial
 //! goes through all kinds again and again, as they follow one another in life. Of each kind's median that
-//! of a program that does nothing is taken away: the kernel's clock and the call are in both.
+//! of a program that does nothing is taken away: the kernel's clock and the call are in both. A packet for
+//! others changes nothing and takes less than that clock can tell, so it comes a thousand times in a call,
+//! in turns with the program that does nothing.
 
 use super::{ANSWER, LEARN, PROGRAMS, packets};
 use crate::programs::{Compiled, InKernel, Source};
@@ -39,6 +41,10 @@ const FOUR: &str = "k0000000000000a k0000000000000b k0000000000000c k00000000000
 /// Of what comes over TCP the extension does more: it keeps track of connections.
 const DIFFERENT: [&str; 2] = ["set", "stored"];
 
+/// Packets that change nothing in a call, and repetitions of all others for such a call.
+const BATCH: u32 = 1000;
+const REPETITIONS_OF_A_BATCH: u32 = 20;
+
 /// A step of what is repeated: at which program, which packet, what it must return, and under which name
 /// its time is kept.
 struct Step {
@@ -75,9 +81,10 @@ impl Trial for Prepared {
         // Not before: loading uses all processors that it finds.
         let _pinned = pin_to_current_cpu();
         let times = measure(&loaded, &self.nothing, self.plan.repeat, request.is_interrupted)?;
-        let mut outcome = Outcome { void: loaded.complaint(&PROGRAMS), ..Outcome::default() };
+        let void = loaded.complaint(&PROGRAMS).or_else(|| times.complaint());
+        let mut outcome = Outcome { void, ..Outcome::default() };
         outcome.notes.insert("a program that does nothing".into(), format!("{} ns", times.nothing));
-        outcome.samples.push(Samples::one("together", "ns", times.together()));
+        outcome.samples.extend(times.together().map(|ns| Samples::one("together", "ns", ns)));
         outcome.samples.extend(times.kinds.into_iter().map(|(name, ns)| Samples::one(name, "ns", ns)));
         outcome.samples.push(Samples::one("load", "ms", load_ms));
         outcome.samples.push(Samples::one("verified", "instructions", verified(&loaded)?));
@@ -94,10 +101,17 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// The geometric mean of the kinds that all programs do the same for.
-    pub fn together(&self) -> f64 {
+    /// The geometric mean of the kinds that all programs do the same for; `None` when one of them has none.
+    pub fn together(&self) -> Option<f64> {
         let same = self.kinds.iter().filter(|(name, _)| !DIFFERENT.contains(name));
-        mean(&same.map(|(_, ns)| ns.ln()).collect::<Vec<f64>>()).exp()
+        let logarithms: Option<Vec<f64>> = same.map(|(_, ns)| (*ns > 0.0).then(|| ns.ln())).collect();
+        Some(mean(&logarithms?).exp())
+    }
+
+    /// Why nothing may be concluded from them.
+    pub fn complaint(&self) -> Option<String> {
+        let (name, _) = self.kinds.iter().find(|(_, ns)| *ns <= 0.0)?;
+        Some(format!("{name}: it took no longer than a program that does nothing, so of its time nothing can be said"))
     }
 }
 
@@ -124,10 +138,13 @@ pub fn measure(
         }
     }
     let step = Step { program: ANSWER, packet: packets::other(), returns: PASS, name: None };
-    let idle = (0..repeat).map(|_| run.one(nothing.program(step.program), &step));
+    let (program, empty) = (loaded.program(step.program), nothing.program(step.program));
+    let more = (0..repeat.div_ceil(REPETITIONS_OF_A_BATCH)).map(|_| run.batch_over(program, empty, &step));
+    let other = median(&more.collect::<Result<Vec<_>, _>>()?);
+    let idle = (0..repeat).map(|_| run.one(empty, &step));
     let nothing = median(&idle.collect::<Result<Vec<_>, _>>()?);
-    let kinds = times.iter().map(|(name, all)| (*name, (median(all) - nothing).max(1.0))).collect();
-    Ok(Measured { kinds, nothing })
+    let kinds = times.iter().map(|(name, all)| (*name, median(all) - nothing));
+    Ok(Measured { kinds: kinds.chain([("other", other)]).collect(), nothing })
 }
 
 /// Instructions that the verifier looked at, of all programs.
@@ -149,7 +166,7 @@ fn steps(n: u32) -> Vec<Step> {
         answer(Some("miss"), packets::get(KEY), PASS),
         learn(Some("learn 32"), packets::reply(KEY, 32)),
         answer(Some("hit 32"), packets::get(KEY), TX),
-        answer(Some("other"), packets::other(), PASS),
+        answer(None, packets::other(), PASS),
     ];
     for (key, bytes, name) in [("k00000000000256", 256, "hit 256"), ("k00000000001000", 1000, "hit 1000")] {
         if n == 0 {
@@ -176,11 +193,23 @@ struct Run {
 impl Run {
     /// Its time by the kernel's clock.
     fn one(&mut self, program: &LoadedProgram, step: &Step) -> Result<f64, LabError> {
-        let input = RunInput { data: step.packet.clone(), repeat: 1, ..RunInput::default() };
+        self.times(program, step, 1)?;
+        Ok(f64::from(self.output.duration_ns))
+    }
+
+    /// How much longer a program takes for one of many than one that does nothing, in nanoseconds.
+    fn batch_over(&mut self, program: &LoadedProgram, empty: &LoadedProgram, step: &Step) -> Result<f64, LabError> {
+        let (ours, nothing) = (self.times(program, step, BATCH)?, self.times(empty, step, BATCH)?);
+        Ok((ours as f64 - nothing as f64) / f64::from(BATCH))
+    }
+
+    /// Nanoseconds of so many runs.
+    fn times(&mut self, program: &LoadedProgram, step: &Step, repeat: u32) -> Result<u64, LabError> {
+        let input = RunInput { data: step.packet.clone(), repeat, ..RunInput::default() };
         let failed = |e: karakoram_kernel::error::KernelError| LabError::Machine(e.to_string(), String::new());
-        self.runner.run(program, &input, &mut self.output).map_err(failed)?;
+        let ns = self.runner.run_timed(program, &input, &mut self.output).map_err(failed)?;
         match self.output.retval == step.returns {
-            true => Ok(f64::from(self.output.duration_ns)),
+            true => Ok(ns),
             false => Err(LabError::Request(format!(
                 "{} returned {} for {}, not {}",
                 step.program,
