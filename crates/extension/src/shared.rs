@@ -111,18 +111,18 @@ impl<T: Shared> Mutex<T> {
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         // On record first: a run that ends in between must not leave it locked.
         let place = registry::enter(&self.word);
-        if self.word.compare_exchange(0, registry::owner(), Ordering::Acquire, Ordering::Relaxed).is_ok() {
-            return Some(MutexGuard { mutex: self, place });
+        let owner = registry::owner(place);
+        if self.word.compare_exchange(0, owner, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            return Some(MutexGuard { mutex: self });
         }
         registry::leave(place);
         None
     }
 }
 
-/// A value that this run has.
+/// A value that this run has. One word, so that functions return it without memory.
 pub struct MutexGuard<'a, T> {
     mutex: &'a Mutex<T>,
-    place: usize,
 }
 
 impl<T> Deref for MutexGuard<'_, T> {
@@ -145,8 +145,8 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 impl<T> Drop for MutexGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        self.mutex.word.swap(0, Ordering::Release);
-        registry::leave(self.place);
+        let owner = self.mutex.word.swap(0, Ordering::Release);
+        registry::leave(registry::place(owner));
     }
 }
 
@@ -168,10 +168,20 @@ mod registry {
         (crate::host::control() + LOCKS + size_of::<usize>() * place) as *mut usize
     }
 
+    /// Bits of a lock's word that say which CPU has it; those above say where on its record.
+    const CPU_BITS: u32 = 20;
+
     /// What a lock's word says when this run has it: a number that is not 0, and no other CPU's.
     #[inline]
-    pub fn owner() -> u32 {
-        (crate::host::control() >> 12) as u32 | 1 << 31
+    pub fn owner(place: usize) -> u32 {
+        let cpu = (crate::host::control() >> 12) as u32 & ((1 << CPU_BITS) - 1);
+        cpu | (place as u32) << CPU_BITS | 1 << 31
+    }
+
+    /// Where the lock is on record whose word says so.
+    #[inline]
+    pub fn place(owner: u32) -> usize {
+        (owner >> CPU_BITS) as usize % MOST
     }
 
     #[inline]
@@ -208,8 +218,12 @@ mod registry {
 mod registry {
     use std::sync::atomic::AtomicU32;
 
-    pub fn owner() -> u32 {
+    pub fn owner(_place: usize) -> u32 {
         1
+    }
+
+    pub fn place(_owner: u32) -> usize {
+        0
     }
 
     pub fn enter(_word: &AtomicU32) -> usize {

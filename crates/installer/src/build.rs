@@ -141,8 +141,15 @@ pub fn translate_to_object(toolchain: &Toolchain, wasm: &[u8], options: &BuildOp
     let mut object = Vec::new();
     for _ in 0..MOST_ATTEMPTS {
         let translation = translate(wasm, &translation_options)?;
-        object = toolchain.compile(&translation.ir, options.launder)?;
-        if !frames::shrink(&object, &mut translation_options) {
+        let optimized = match toolchain.optimize(&translation.ir)? {
+            Ok(optimized) => optimized,
+            Err(functions) => {
+                translation_options.stack_in_arena.extend(functions);
+                continue;
+            }
+        };
+        object = toolchain.compile(&optimized, options.launder)?;
+        if !frames::shrink(&object, &translation.entries, &mut translation_options) {
             frames::check(&object, Some(wasm))?;
             return Ok(Built { object, manifest: translation.manifest, wasm_bytes: wasm.len() });
         }

@@ -7,6 +7,7 @@ use karakoram_bpf::program::{Function, Program};
 use karakoram_elf::Object;
 use karakoram_translator::Options;
 use karakoram_translator::module::Module;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes that a chain of calls has, less what the kernel adds for `may_goto` in each of its functions.
 const MOST_BYTES: u32 = 512;
@@ -15,32 +16,42 @@ const LOOP_BYTES: u32 = 16;
 
 /// Changes the options such that frames become smaller; false when they are small enough, or nothing can be
 /// done. Locals move to the arena, of the function with the largest frame on a chain of calls that is too
-/// deep and of those with loops and large frames. Where that is not enough, the functions that were put
-/// into that one are called instead.
-pub(crate) fn shrink(object: &[u8], options: &mut Options) -> bool {
+/// deep and of those with loops and large frames. A program's own come last, as every packet goes through it,
+/// and only after it calls the function that it runs (`entries`, by its name). Where all that is not enough,
+/// the functions that were put into that one are called instead.
+pub(crate) fn shrink(object: &[u8], entries: &BTreeMap<String, u32>, options: &mut Options) -> bool {
     let Ok(object) = Object::parse(object.to_vec()) else { return false };
     let program = object.program();
-    let mut in_loops: Vec<u32> = program
-        .functions
-        .iter()
-        .filter(|f| has_loops(f) && frame(f) > options.most_frame_in_loops)
-        .filter_map(number)
-        .filter(|n| !options.in_arena.contains(n))
-        .collect();
-    in_loops.sort_unstable();
-    in_loops.dedup();
+    let programs = |functions: &mut dyn Iterator<Item = &Function>| -> BTreeSet<u32> {
+        let found = functions.filter_map(|f| entries.get(&f.name));
+        found.filter(|n| !options.called.contains(n)).copied().collect()
+    };
+    let number = |f: &Function| number(f).filter(|_| !entries.contains_key(&f.name));
+    let large = || program.functions.iter().filter(|f| has_loops(f) && frame(f) > options.most_frame_in_loops);
+    let called = programs(&mut large());
+    if !called.is_empty() {
+        options.called.extend(called);
+        return true;
+    }
+    let in_loops: BTreeSet<u32> = large().filter_map(number).filter(|n| !options.in_arena.contains(n)).collect();
     if !in_loops.is_empty() {
         options.in_arena.extend(in_loops);
         return true;
     }
     let chains = (0..program.functions.len() as u32).map(|f| deepest(program, FuncId(f), 0, frame));
-    let chain = chains.max_by_key(|c| c.0).filter(|c| c.0 > MOST_BYTES).unwrap_or_default().1;
-    let functions = chain.into_iter().map(|f| program.function(f));
-    let mut functions: Vec<(u32, u32)> = functions.filter_map(|f| Some((frame(f), number(f)?))).collect();
+    let Some((_, chain)) = chains.max_by_key(|c| c.0).filter(|c| c.0 > MOST_BYTES) else { return false };
+    let chain: Vec<&Function> = chain.into_iter().map(|f| program.function(f)).collect();
+    let called = programs(&mut chain.iter().copied());
+    let numbered = chain.iter().filter_map(|f| Some((frame(f), number(f)?)));
+    let mut functions: Vec<(u32, u32)> = numbered.collect();
     functions.sort_unstable();
     let largest = |done: &[u32]| functions.iter().rev().map(|(_, n)| *n).find(|n| !done.contains(n));
     if let Some(number) = largest(&options.in_arena) {
         options.in_arena.push(number);
+    } else if !called.is_empty() {
+        options.called.extend(called);
+    } else if std::mem::take(&mut options.has_own_stacks) {
+        // What functions had on the stack, which were put into others, takes registers of these.
     } else if let Some(number) = largest(&options.alone) {
         options.alone.push(number);
     } else {

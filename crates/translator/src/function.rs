@@ -13,8 +13,10 @@ use wasmparser::{BlockType, Operator as O};
 
 mod machine;
 mod memory;
+mod own;
 
 pub(crate) use machine::size_mark;
+pub(crate) use own::{distance, left};
 
 /// Registers for arguments, of which the stack pointer and the context take theirs.
 const ARGUMENT_REGISTERS: usize = 5;
@@ -35,6 +37,8 @@ struct Control {
     is_loop: bool,
     /// Operands below it.
     height: usize,
+    /// Which block it is, the arms of an `if` being two.
+    id: usize,
 }
 
 /// Writes one function, or a machine.
@@ -57,6 +61,8 @@ pub(crate) struct Emitter<'a> {
     controls: Vec<Control>,
     reachable: bool,
     machine: Option<machine::Machine>,
+    own: Option<own::Own>,
+    blocks: usize,
 }
 
 /// The lowest bits of a number, also for the verifier: in assembly, since the optimizer leaves out what it knows to
@@ -106,6 +112,8 @@ impl<'a> Emitter<'a> {
             controls: Vec::new(),
             reachable: true,
             machine: None,
+            own: None,
+            blocks: 0,
         }
     }
 
@@ -120,9 +128,11 @@ impl<'a> Emitter<'a> {
         self.call_with(number, &[], 0)
     }
 
-    /// A function of its own: its parameters and its text.
-    pub fn function(mut self, number: u32) -> Result<(Head, String), TranslateError> {
+    /// A function of its own: its parameters and its text. `None` when its part of the stack cannot be a variable
+    /// of its own, as was wished.
+    pub fn function(mut self, number: u32, has_own: bool) -> Result<Option<(Head, String)>, TranslateError> {
         let function = self.module.function(number).expect("a function with a body");
+        self.own = has_own.then(|| own::Own::new(function));
         let is_inline = self.plan.forms.get(&number) == Some(&Form::Inline);
         let needs_context = self.plan.needs_context.contains(&number);
         let mut params = Vec::new();
@@ -138,8 +148,12 @@ impl<'a> Emitter<'a> {
         }
         self.prologue(number, function, in_registers);
         self.body(function)?;
+        if self.has_failed() {
+            return Ok(None);
+        }
         let head = Head { name: instance_name(self.plan, number, self.hook), params };
-        Ok((head, self.text.finish()))
+        let text = std::mem::take(&mut self.text).finish();
+        Ok(Some((head, self.finish_own(text))))
     }
 
     /// Uses all parameters: what the optimizer finds unused it no longer passes, and the verifier wants
@@ -250,6 +264,10 @@ impl<'a> Emitter<'a> {
 
     fn pop_typed(&mut self) -> (Ty, String) {
         let (ty, value) = self.operands.pop().expect("validated");
+        if distance(&value).is_some() {
+            self.fail_own();
+            return (ty, "0".to_string());
+        }
         if self.machine.is_none() {
             return (ty, value);
         }
@@ -344,6 +362,7 @@ impl<'a> Emitter<'a> {
             result,
             is_loop: false,
             height: self.operands.len(),
+            id: self.blocks,
         });
         self.reachable = true;
         let mut skipped = 0;
@@ -369,7 +388,7 @@ impl<'a> Emitter<'a> {
     }
 
     fn operator(&mut self, operator: &O, before: &O, offset: u32) -> Result<(), TranslateError> {
-        if self.numeric(operator, offset) || self.memory(operator)? {
+        if self.own_operator(operator) || self.numeric(operator, offset) || self.memory(operator)? {
             return Ok(());
         }
         match operator {
@@ -458,7 +477,8 @@ impl<'a> Emitter<'a> {
         }
         let target = if is_loop { start } else { end.clone() };
         let height = self.operands.len();
-        self.controls.push(Control { target, end, otherwise: None, result, is_loop, height });
+        let id = self.next_block();
+        self.controls.push(Control { target, end, otherwise: None, result, is_loop, height, id });
         Ok(())
     }
 
@@ -471,8 +491,14 @@ impl<'a> Emitter<'a> {
         self.text.label(&then);
         let height = self.operands.len();
         let target = end.clone();
-        self.controls.push(Control { target, end, otherwise: Some(otherwise), result, is_loop: false, height });
+        let id = self.next_block();
+        self.controls.push(Control { target, end, otherwise: Some(otherwise), result, is_loop: false, height, id });
         Ok(())
+    }
+
+    fn next_block(&mut self) -> usize {
+        self.blocks += 1;
+        self.blocks
     }
 
     fn block_result(&mut self, ty: BlockType) -> Result<Option<(Ty, String)>, TranslateError> {
@@ -498,7 +524,9 @@ impl<'a> Emitter<'a> {
     fn otherwise(&mut self) {
         let depth = self.controls.len() - 1;
         self.leave(depth);
+        let id = self.next_block();
         let control = &mut self.controls[depth];
+        control.id = id;
         let height = control.height;
         let label = control.otherwise.take().expect("validated");
         self.text.label(&label);

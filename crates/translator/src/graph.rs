@@ -323,6 +323,13 @@ fn assign_forms(module: &Module, calls: &Calls, options: &Options, plan: &mut Pl
         sizes.insert(first, size);
         let most = match calls.sites.get(&first) {
             _ if options.alone.iter().any(|caller| calls.of(*caller).any(|c| c == first)) => MOST_SMALLEST,
+            Some(1) if plan.entries.iter().any(|e| e.function == first) => {
+                if options.called.contains(&first) {
+                    MOST_SMALLEST
+                } else {
+                    usize::MAX
+                }
+            }
             Some(1) => options.inline_single,
             _ => options.inline_small,
         };

@@ -82,6 +82,12 @@ impl Host {
         Signature { params: params.to_vec(), result: *result }
     }
 
+    /// Whether what it gets addresses of is only accessed while it runs, and its translation can do so where the
+    /// function keeps its part of the stack as values.
+    pub fn takes_places(self) -> bool {
+        matches!(self, Host::PacketRead | Host::PacketWrite | Host::Map(_))
+    }
+
     /// Whether it works on the packet.
     pub fn needs_context(self) -> bool {
         use Host::{Control, Cpu, KernelRead, Map, Now, Panic, Process, Random, Redirect};

@@ -14,6 +14,7 @@
 //! assembly are the runtime's own, of pointers, and are left alone.
 
 mod bits;
+mod fresh;
 mod saturating;
 mod ways;
 
@@ -69,6 +70,8 @@ struct Function {
     count: usize,
     /// Bits that a comparison or something of the kind has made.
     compared: HashSet<String>,
+    /// Operands of the current line that may stay.
+    fresh: Vec<String>,
 }
 
 impl Function {
@@ -93,6 +96,9 @@ impl Function {
     /// The operand with an unknown zero added; constants and what is no number stay.
     fn forget(&mut self, ty: &str, operand: &str) -> String {
         if !operand.starts_with('%') || !matches!(ty, "i8" | "i16" | "i32" | "i64") {
+            return operand.to_string();
+        }
+        if self.fresh.iter().any(|fresh| fresh == operand) {
             return operand.to_string();
         }
         self.count += 1;
@@ -194,9 +200,12 @@ impl Function {
         let lines = std::mem::take(&mut self.lines);
         let lines = ways::forget(saturating::expand(lines));
         let bits = Bits::of(&lines);
+        let fresh = fresh::operands(&lines);
         for (at, line) in lines.iter().enumerate().filter(|(_, line)| !bits.is_useless(line)) {
             let line = self.with_own_bits(bits.wanted(at, line), line);
+            self.fresh = fresh.iter().filter(|(of, _)| *of == at).map(|(_, name)| name.clone()).collect();
             self.line(&line);
+            self.fresh.clear();
         }
         if !self.body.contains("%unknown.") {
             return self.body;

@@ -29,6 +29,7 @@ pub use error::TranslateError;
 pub use manifest::Manifest;
 
 use module::Module;
+use std::collections::BTreeMap;
 
 /// How to translate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +49,12 @@ pub struct Options {
     /// verifier has not finished with a loop it compares every byte of the frame, whether anybody will read it or
     /// not. Whoever makes the object sees to it.
     pub most_frame_in_loops: u32,
+    /// Functions, by wasm number, whose part of the stack is in the arena though all that is done with it is known.
+    pub stack_in_arena: Vec<u32>,
+    /// Whether functions may keep their parts of the stack in registers at all.
+    pub has_own_stacks: bool,
+    /// Functions that programs run, by wasm number, which these call instead of being them.
+    pub called: Vec<u32>,
 }
 
 impl Default for Options {
@@ -57,6 +64,9 @@ impl Default for Options {
             inline_small: 40,
             in_arena: Vec::new(),
             alone: Vec::new(),
+            stack_in_arena: Vec::new(),
+            has_own_stacks: true,
+            called: Vec::new(),
             stack_checks: true,
             most_frame_in_loops: 256,
         }
@@ -70,6 +80,8 @@ pub struct Translation {
     pub ir: String,
     /// Also inside the object.
     pub manifest: Manifest,
+    /// The functions that programs run, by the programs' names.
+    pub entries: BTreeMap<String, u32>,
 }
 
 /// Translates a WebAssembly module.

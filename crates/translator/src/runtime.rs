@@ -79,8 +79,12 @@ impl Assembler<'_> {
                 continue;
             }
             for hook in self.plan.instances(*number) {
-                let emit = |emitter: Emitter| emitter.function(*number);
-                self.emit(hook, *form == Form::Inline, emit)?;
+                let in_arena = [&self.options.in_arena, &self.options.stack_in_arena];
+                let has_own = self.options.has_own_stacks && in_arena.iter().all(|numbers| !numbers.contains(number));
+                let is_inline = *form == Form::Inline;
+                if !has_own || !self.emit(hook, is_inline, |emitter| emitter.function(*number, true))? {
+                    self.emit(hook, is_inline, |emitter| emitter.function(*number, false))?;
+                }
             }
         }
         Ok(())
@@ -103,11 +107,11 @@ impl Assembler<'_> {
                 self.emit(hook, false, |emitter| {
                     let (head, text, size) = emitter.member(machine, *member)?;
                     bytes = size;
-                    Ok((head, text))
+                    Ok(Some((head, text)))
                 })?;
                 self.records.insert(*member, bytes);
             }
-            self.emit(hook, false, |emitter| emitter.machine(machine))?;
+            self.emit(hook, false, |emitter| emitter.machine(machine).map(Some))?;
         }
         Ok(())
     }
@@ -119,16 +123,20 @@ impl Assembler<'_> {
         }
     }
 
+    /// Writes a function; false when it cannot be written like that.
     fn emit(
         &mut self,
         hook: Option<Hook>,
         is_inline: bool,
-        write: impl FnOnce(Emitter) -> Result<(crate::function::Head, String), TranslateError>,
-    ) -> Result<(), TranslateError> {
+        write: impl FnOnce(Emitter) -> Result<Option<(crate::function::Head, String)>, TranslateError>,
+    ) -> Result<bool, TranslateError> {
         // The location of calls must be known before the parameters are: two steps.
-        let place = self.debug.reserve();
+        let (place, sites) = (self.debug.reserve(), self.sites.len());
         let emitter = Emitter::new(self.module, self.plan, self.options, hook, place, &mut self.sites);
-        let (head, text) = write(emitter)?;
+        let Some((head, text)) = write(emitter)? else {
+            self.sites.truncate(sites);
+            return Ok(false);
+        };
         let params: Vec<Param> = head
             .params
             .iter()
@@ -143,10 +151,12 @@ impl Assembler<'_> {
             head.name,
             head.params.join(", ")
         );
-        Ok(())
+        Ok(true)
     }
 
-    /// A program: finds its region, lets nobody in twice, calls the user's function.
+    /// A program: finds its region, lets nobody in twice, calls the user's function. The verifier knows how many
+    /// processors there are, and so where regions are; what it must not know is mixed with what says that nobody
+    /// is there, which is zero.
     fn program(&mut self, number: usize, entry: &Entry) {
         let place = self.debug.reserve();
         let function = self.debug.function(&entry.name, &[param_of(entry.hook)], true, place);
@@ -159,13 +169,12 @@ impl Assembler<'_> {
             "define dso_local i32 @{name}(ptr %ctx) #0 section \"{section}\" !dbg !{function} {{
   call void asm sideeffect \"\", \"r\"(ptr @arena)
   %cpu = call i64 inttoptr (i64 8 to ptr)()
-  %scaled = mul i64 %cpu, {count}
-  %index = add i64 %scaled, {number}
-  %offset = shl i64 %index, {shift}
-  %region = add i64 %offset, {regions}
+  %offset = mul i64 %cpu, {stride}
+  %region = add i64 %offset, {first}
   %control = {cast}
   %busyp = getelementptr i8, ptr %control, i64 {busy}
   %busy = load i64, ptr %busyp, align 8
+  %place = call i64 asm sideeffect \"$0 ^= $2\", \"=r,0,r\"(i64 %region, i64 %busy)
   %isbusy = icmp ne i64 %busy, 0
   br i1 %isbusy, label %nested, label %free, !prof !99999
 nested:
@@ -177,9 +186,9 @@ nested:
 free:
   store volatile i64 1, ptr %busyp, align 8
   %heapp = getelementptr i8, ptr %control, i64 {heap}
-  %heap = add i64 %region, {heap_low}
+  %heap = add i64 %place, {heap_low}
   store i64 %heap, ptr %heapp, align 8
-  %sp = add i64 %region, {stack}
+  %sp = add i64 %place, {stack}
 {arguments}{call}
   %heldp = getelementptr i8, ptr %control, i64 {held}
   %held = load i64, ptr %heldp, align 8
@@ -196,8 +205,8 @@ done:
             name = entry.name,
             section = entry.section(),
             arguments = arguments(entry),
-            shift = layout::REGION_BYTES.trailing_zeros(),
-            regions = layout::REGIONS_AT,
+            stride = count * layout::REGION_BYTES as usize,
+            first = layout::REGIONS_AT as usize + number * layout::REGION_BYTES as usize,
             cast = cast("%region"),
             busy = control::BUSY,
             nested = control::NESTED,
@@ -242,7 +251,8 @@ done:
             self.out,
             self.debug.finish(),
         );
-        Translation { ir, manifest }
+        let entries = self.plan.entries.iter().map(|e| (e.name.clone(), e.function)).collect();
+        Translation { ir, manifest, entries }
     }
 
     fn manifest(&mut self) -> Manifest {

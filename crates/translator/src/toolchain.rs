@@ -40,13 +40,22 @@ impl Toolchain {
         }
     }
 
-    /// An object from LLVM's text form.
-    pub fn compile(&self, ir: &str, how: Launder) -> Result<Vec<u8>, TranslateError> {
+    /// LLVM's text form, optimized; or the functions that should have their part of the stack in the arena
+    /// ([`Options::stack_in_arena`]), which only shows here.
+    ///
+    /// [`Options::stack_in_arena`]: crate::Options::stack_in_arena
+    pub fn optimize(&self, ir: &str) -> Result<Result<String, Vec<u32>>, TranslateError> {
         let optimized = self.run("opt", &OPTIMIZATIONS, ir.as_bytes())?;
         let optimized = String::from_utf8(optimized).map_err(|_| failed("opt", "wrote something that is no text"))?;
+        let left = crate::function::left(&optimized);
+        Ok(if left.is_empty() { Ok(optimized) } else { Err(left) })
+    }
+
+    /// An object from LLVM's text form that is optimized.
+    pub fn compile(&self, optimized: &str, how: Launder) -> Result<Vec<u8>, TranslateError> {
         let mut arguments = TARGET.to_vec();
         arguments.extend(["-filetype=obj", "-o", "-", "-"]);
-        let object = self.run("llc", &arguments, launder(&optimized, how).as_bytes())?;
+        let object = self.run("llc", &arguments, launder(optimized, how).as_bytes())?;
         // Only the types for the kernel are wanted.
         self.run("llvm-objcopy", &["--strip-debug", "-", "-"], &object)
     }

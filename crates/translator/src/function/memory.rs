@@ -1,6 +1,6 @@
 //! Loads, stores, atomic operations and block operations on the arena.
 
-use super::Emitter;
+use super::{Emitter, distance};
 use crate::error::{TranslateError, unsupported};
 use crate::module::Ty;
 use wasmparser::{MemArg, Operator as O};
@@ -102,10 +102,22 @@ impl Emitter<'_> {
         }
     }
 
+    /// As [`Emitter::pop_pointer`], also to this function's own part of the stack.
+    fn pop_pointer_to(&mut self, argument: MemArg, bits: u32) -> String {
+        let address = self.operands.last().map_or(String::new(), |(_, value)| value.clone());
+        match self.own_pointer(&address, argument.offset, bits / 8) {
+            Some(pointer) => {
+                self.operands.pop();
+                pointer
+            }
+            None => self.pop_pointer(argument),
+        }
+    }
+
     /// Writes an operator of this kind; false when it is none.
     pub(crate) fn memory(&mut self, operator: &O) -> Result<bool, TranslateError> {
         if let Some((ty, bits, signed, argument)) = load(operator) {
-            let pointer = self.pop_pointer(argument);
+            let pointer = self.pop_pointer_to(argument, bits);
             let value = self.text.value(format!("load i{bits}, ptr {pointer}, align 1"));
             let value = match bits == ty.bits() {
                 true => value,
@@ -117,7 +129,7 @@ impl Emitter<'_> {
             self.push(ty, value);
         } else if let Some((ty, bits, argument)) = store(operator) {
             let value = self.pop();
-            let pointer = self.pop_pointer(argument);
+            let pointer = self.pop_pointer_to(argument, bits);
             let value = self.low_bits(ty, bits, value);
             self.text.line(format!("store i{bits} {value}, ptr {pointer}, align 1"));
         } else if let Some((ty, what, bits, argument)) = modify(operator) {
@@ -183,14 +195,15 @@ impl Emitter<'_> {
                 self.push(Ty::I32, "-1".to_string());
             }
             O::MemoryCopy { .. } => {
-                let (length, from, to) = (self.pop(), self.pop(), self.pop());
+                let length = self.pop();
+                let (from, to) = (self.pop_place(), self.pop_place());
                 match length.parse::<u32>() {
                     Ok(length) if length <= SHORT_COPY => self.short_copy(&to, &from, length),
                     _ => self.block_call("copy", &to, &from, &length),
                 }
             }
             O::MemoryFill { .. } => {
-                let (length, byte, to) = (self.pop(), self.pop(), self.pop());
+                let (length, byte, to) = (self.pop(), self.pop(), self.pop_place());
                 match (length.parse::<u32>(), byte.parse::<u8>()) {
                     (Ok(length), Ok(byte)) if length <= SHORT_COPY => self.short_fill(&to, byte, length),
                     _ => self.block_call("fill", &to, &byte, &length),
@@ -213,7 +226,38 @@ impl Emitter<'_> {
         self.push(Ty::I32, value);
     }
 
+    /// An operand that may be an address in this function's own part of the stack.
+    pub(crate) fn pop_place(&mut self) -> String {
+        match self.operands.last().filter(|(_, value)| distance(value).is_some()) {
+            Some(_) => self.operands.pop().expect("looked at").1,
+            None => self.pop(),
+        }
+    }
+
+    /// A pointer to so many bytes at what [`Emitter::pop_place`] returned, in 64 bits when it is none of those
+    /// addresses.
+    pub(crate) fn wide_pointer_to(&mut self, place: &str, bytes: u32) -> String {
+        match self.own_pointer(place, 0, bytes) {
+            Some(pointer) => pointer,
+            None => self.arena_pointer(place),
+        }
+    }
+
+    /// The same in 32 bits.
+    fn pointer_to(&mut self, place: &str, bytes: u32) -> String {
+        match self.own_pointer(place, 0, bytes) {
+            Some(pointer) => pointer,
+            None => {
+                let wide = self.widen(Ty::I32, place);
+                self.arena_pointer(&wide)
+            }
+        }
+    }
+
     fn block_call(&mut self, what: &str, to: &str, from: &str, length: &str) {
+        if [to, from].into_iter().any(|place| distance(place).is_some()) {
+            return self.fail_own();
+        }
         let to = self.widen(Ty::I32, to);
         let from = self.widen(Ty::I32, from);
         let length = self.widen(Ty::I32, length);
@@ -223,8 +267,12 @@ impl Emitter<'_> {
 
     /// Everything is read before anything is written, as the two may overlap.
     fn short_copy(&mut self, to: &str, from: &str, length: u32) {
-        let (to, from) = (self.widen(Ty::I32, to), self.widen(Ty::I32, from));
-        let (to, from) = (self.arena_pointer(&to), self.arena_pointer(&from));
+        let (to, from) = (self.pointer_to(to, length), self.pointer_to(from, length));
+        self.copy_pieces(&to, &from, length);
+    }
+
+    /// So many bytes from one pointer to another.
+    pub(crate) fn copy_pieces(&mut self, to: &str, from: &str, length: u32) {
         let mut values = Vec::new();
         for (at, bytes) in pieces(length) {
             let place = self.text.value(format!("getelementptr i8, ptr {from}, i64 {at}"));
@@ -237,8 +285,7 @@ impl Emitter<'_> {
     }
 
     fn short_fill(&mut self, to: &str, byte: u8, length: u32) {
-        let to = self.widen(Ty::I32, to);
-        let to = self.arena_pointer(&to);
+        let to = self.pointer_to(to, length);
         for (at, bytes) in pieces(length) {
             let value = (0..bytes).fold(0u64, |all, _| all << 8 | byte as u64);
             let place = self.text.value(format!("getelementptr i8, ptr {to}, i64 {at}"));
@@ -248,7 +295,7 @@ impl Emitter<'_> {
 }
 
 /// A length as powers of two: offset and bytes.
-fn pieces(length: u32) -> Vec<(u32, u32)> {
+pub(super) fn pieces(length: u32) -> Vec<(u32, u32)> {
     let (mut at, mut pieces) = (0, Vec::new());
     for bytes in [8, 4, 2, 1] {
         while length - at >= bytes {

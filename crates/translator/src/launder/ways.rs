@@ -130,7 +130,7 @@ fn ends_of_blocks(lines: &[String]) -> HashMap<&str, usize> {
     for (at, line) in lines.iter().enumerate() {
         if is_label(line) {
             label = line.split(':').next().unwrap_or("").trim_matches('"');
-        } else if ENDS.iter().any(|end| line.trim_start().starts_with(end)) {
+        } else if ENDS.iter().any(|end| line.trim_start().starts_with(end)) || line.contains(" = callbr ") {
             ends.entry(label).or_insert(at);
         }
     }

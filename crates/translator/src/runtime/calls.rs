@@ -36,7 +36,7 @@ impl Emitter<'_> {
         self.begin_without_function(&narrow);
     }
 
-    fn helper(&mut self, number: u32, arguments: &str) -> String {
+    pub(super) fn helper(&mut self, number: u32, arguments: &str) -> String {
         self.text.value(format!("call i64 inttoptr (i64 {number} to ptr)({arguments})"))
     }
 
@@ -50,8 +50,8 @@ impl Emitter<'_> {
         let signature = host.signature();
         let mut arguments: Vec<String> = Vec::new();
         for ty in signature.params.iter().rev() {
-            let value = self.pop();
-            // Lengths that are known are written out.
+            let value = if host.takes_places() { self.pop_place() } else { self.pop() };
+            // Lengths that are known are written out, and so are addresses on the function's own stack.
             arguments.push(if value.starts_with('%') { self.widen(*ty, &value) } else { value });
         }
         arguments.reverse();

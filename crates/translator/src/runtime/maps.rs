@@ -4,7 +4,7 @@
 use super::Assembler;
 use super::support::cast;
 use crate::debug::Param;
-use crate::function::Emitter;
+use crate::function::{Emitter, distance};
 use crate::maps::KernelMap;
 use std::fmt::Write;
 
@@ -44,6 +44,11 @@ impl Operation {
         }
     }
 
+    /// Bytes that it copies.
+    fn bytes(self, map: &KernelMap) -> u32 {
+        map.key_bytes + if self == Operation::Remove { 0 } else { map.value_bytes }
+    }
+
     /// What it returns for something that is no map.
     fn of_nothing(self) -> i32 {
         match self {
@@ -57,6 +62,13 @@ impl Emitter<'_> {
     /// The call for the map at an address, which mostly is known here.
     pub(crate) fn map_call(&mut self, operation: Operation, arguments: &[String]) -> String {
         let known = self.plan.maps.iter().position(|m| arguments[0] == m.address.to_string());
+        if let Some(number) = known.filter(|n| operation.bytes(&self.plan.maps[*n]) <= MOST_INLINE) {
+            return self.map_access(operation, number, arguments);
+        }
+        if arguments.iter().any(|a| distance(a).is_some()) {
+            self.fail_own();
+            return "0".to_string();
+        }
         let (name, given) = match known {
             Some(number) => (format!("kara_map_{}_{number}", operation.name()), &arguments[1..]),
             None => (format!("kara_map_{}_any", operation.name()), arguments),
@@ -64,6 +76,44 @@ impl Emitter<'_> {
         let given: Vec<String> = given.iter().map(|a| format!("i64 {a}")).collect();
         let place = self.place;
         self.text.value(format!("call i64 @{name}({}), !dbg !{place}", given.join(", ")))
+    }
+}
+
+/// Most bytes of key and value that are copied where they are wanted: a call takes longer.
+const MOST_INLINE: u32 = 48;
+
+impl Emitter<'_> {
+    /// An access to a map of the kernel, here.
+    fn map_access(&mut self, operation: Operation, number: usize, arguments: &[String]) -> String {
+        let map = self.plan.maps[number].clone();
+        let name = format!("@{}", map.name);
+        let key = self.text.variable(&format!("[{} x i8]", map.key_bytes));
+        let from = self.wide_pointer_to(&arguments[1], map.key_bytes);
+        self.copy_pieces(&key, &from, map.key_bytes);
+        match operation {
+            Operation::Get => {
+                let result = self.text.variable("i64");
+                let [found, after] = ["found", "after"].map(|name| self.text.block(name));
+                let at = self.text.value(format!("call ptr inttoptr (i64 {LOOKUP} to ptr)(ptr {name}, ptr {key})"));
+                let none = self.text.value(format!("icmp eq ptr {at}, null"));
+                self.text.line(format!("store i64 0, ptr {result}"));
+                self.text.line(format!("br i1 {none}, label %{after}, label %{found}"));
+                self.text.label(&found);
+                let to = self.wide_pointer_to(&arguments[2], map.value_bytes);
+                self.copy_pieces(&to, &at, map.value_bytes);
+                self.text.line(format!("store i64 1, ptr {result}"));
+                self.text.line(format!("br label %{after}"));
+                self.text.label(&after);
+                self.text.value(format!("load i64, ptr {result}"))
+            }
+            Operation::Set => {
+                let value = self.text.variable(&format!("[{} x i8]", map.value_bytes));
+                let from = self.wide_pointer_to(&arguments[2], map.value_bytes);
+                self.copy_pieces(&value, &from, map.value_bytes);
+                self.helper(UPDATE, &format!("ptr {name}, ptr {key}, ptr {value}, i64 0"))
+            }
+            Operation::Remove => self.helper(DELETE, &format!("ptr {name}, ptr {key}")),
+        }
     }
 }
 
@@ -84,8 +134,10 @@ impl Assembler<'_> {
                 if self.out.contains(&format!("@{name}(")) {
                     let params = operation.params();
                     self.define(&name, params, &vec![Param::Number; params.len()], &body(operation, map));
-                    self.used_maps.insert(number);
                 }
+            }
+            if self.out.contains(&format!("(ptr @{}, ", map.name)) {
+                self.used_maps.insert(number);
             }
         }
     }

@@ -4,7 +4,7 @@
 use super::Assembler;
 use super::blocks::assembly;
 use crate::debug::Param;
-use crate::function::Emitter;
+use crate::function::{Emitter, distance};
 use crate::graph::Hook;
 use crate::layout;
 
@@ -105,13 +105,64 @@ impl Emitter<'_> {
     /// Copies between packet and arena.
     pub(crate) fn packet_copy(&mut self, reads: bool, offset: &str, memory: &str, length: &str) -> String {
         if let Ok(length @ 1..=SHORT_COPY) = length.parse::<u32>() {
-            return self.short_packet_copy(reads, offset, memory, length);
+            return match distance(memory) {
+                Some(_) => self.own_packet_copy(reads, offset, memory, length),
+                None => self.short_packet_copy(reads, offset, memory, length),
+            };
+        }
+        if distance(memory).is_some() {
+            self.fail_own();
+            return "0".to_string();
         }
         let (place, what) = (self.place, if reads { "read" } else { "write" });
         let hook = self.hook.expect("a function that needs a context").name();
         self.text.value(format!(
             "call i64 @kara_packet_{what}_{hook}(ptr %ctx, i64 {offset}, i64 {memory}, i64 {length}), !dbg !{place}"
         ))
+    }
+
+    /// Copies between the packet and the function's own part of the stack: only what of it is accessed. What is
+    /// not assembly here stays behind the comparison, as the pointer comes from there.
+    fn own_packet_copy(&mut self, reads: bool, offset: &str, memory: &str, length: u32) -> String {
+        let result = self.text.variable("i64");
+        let [there, short, after] = ["there", "short", "after"].map(|name| self.text.block(name));
+        let (data, end) = self.bounds();
+        let mut lines = vec![format!("$0 = *(u32 *)($3 + {data})"), format!("$1 = *(u32 *)($3 + {end})")];
+        let (bytes, more, input, target) = match offset.parse::<u32>() {
+            Ok(offset) if offset <= MOST_OFFSET => (offset + length, String::new(), String::new(), 4),
+            _ => {
+                lines.insert(0, format!("if $4 > {MOST_OFFSET} goto ${{5:l}}"));
+                lines.push("$0 += $4".to_string());
+                let untraced = self.untraced(offset);
+                (length, ",r".to_string(), format!(", i64 {untraced}"), 5)
+            }
+        };
+        lines.extend(["$2 = $0".to_string(), format!("$2 += {bytes}"), format!("if $2 > $1 goto ${{{target}:l}}")]);
+        let all = self.text.value(format!(
+            "callbr {{ ptr, i64, i64 }} asm sideeffect \"{}\", \"=&r,=&r,=&r,r{more},!i\"(ptr %ctx{input}) to label %{there} [label %{short}]",
+            lines.join("\\0A")
+        ));
+        self.text.label(&there);
+        let mut pointer = self.text.value(format!("extractvalue {{ ptr, i64, i64 }} {all}, 0"));
+        if bytes > length {
+            pointer = self.text.value(format!("getelementptr i8, ptr {pointer}, i64 {}", bytes - length));
+        }
+        match reads {
+            true => self.fill_own(memory, length, &pointer),
+            false => {
+                let from = self.wide_pointer_to(memory, length);
+                self.copy_pieces(&pointer, &from, length);
+            }
+        }
+        for (value, block) in [("1", None), ("0", Some(short))] {
+            if let Some(block) = block {
+                self.text.label(&block);
+            }
+            self.text.line(format!("store i64 {value}, ptr {result}"));
+            self.text.line(format!("br label %{after}"));
+        }
+        self.text.label(&after);
+        self.text.value(format!("load i64, ptr {result}"))
     }
 
     fn short_packet_copy(&mut self, reads: bool, offset: &str, memory: &str, length: u32) -> String {
