@@ -217,6 +217,18 @@ impl Hook {
         (field.1 == bytes).then_some(field.0)
     }
 
+    /// Whether every kernel permits loads of the field at `offset` to programs with this hook that may load it at
+    /// all: fields that are as old as what this project reads (Linux 4.20), and registers of the machine. Other fields,
+    /// and arguments of kernel functions, come and go with versions.
+    pub fn has_lasting_field(self, offset: u64) -> bool {
+        match self {
+            Hook::Kernel(ProgramType::XDP) => offset < 20,
+            Hook::Kernel(kind) if kind.has_skb() => offset < 152,
+            Hook::Kernel(kind) => [ProgramType::KPROBE, ProgramType::PERF_EVENT].contains(&kind),
+            Hook::Constant | Hook::Buffer(_) => true,
+        }
+    }
+
     /// Whether some loads of the context yield packet pointers.
     pub fn has_packet(self) -> bool {
         (0..160).any(|o| self.context_field(o, 4).or(self.context_field(o, 8)).is_some())

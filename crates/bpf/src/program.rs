@@ -280,6 +280,14 @@ impl Program {
         &self.functions[id.0 as usize]
     }
 
+    /// Whether some values are known only when the program is loaded, so that the verifier decides tests of them and
+    /// does not look at what they leave out: constants of the loader, symbols, read-only data.
+    pub fn is_decided_at_load(&self) -> bool {
+        let is_decided =
+            |node: &Node| node.patch.is_some() || matches!(node.insn, Insn::LoadImm { value: Imm64::Extern(_), .. });
+        self.maps.iter().any(|m| m.frozen) || self.functions.iter().any(|f| f.nodes.iter().any(is_decided))
+    }
+
     /// Length in slots of all functions together.
     pub fn slots(&self) -> usize {
         self.functions.iter().map(Function::slots).sum()

@@ -236,8 +236,10 @@ pub struct Facts {
     pub returns_32_bits: bool,
     /// What the function is called with.
     pub arguments: Arguments,
-    /// Context fields that some execution loads: offset and size in bytes. Which fields there are does not
-    /// depend on where in a program one is, so each of them may be loaded anywhere in it.
+    /// Context fields that some execution loads, offset and size in bytes, and that may be loaded anywhere in the
+    /// function: which fields there are does not depend on where in a program one is. The verifier does not look
+    /// at what tests of the loader's constants leave out, though. So where there are such, only fields that all
+    /// kernels have are meant.
     pub(crate) context_loads: BTreeSet<(u64, u32)>,
     /// What it calls other functions of the program with.
     pub(crate) calls: Vec<(FuncId, Arguments)>,
@@ -271,6 +273,7 @@ impl Facts {
             touched: Vec::new(),
             calls: Vec::new(),
             context_loads: BTreeSet::new(),
+            is_decided_at_load: program.is_decided_at_load(),
         };
         let mut entries = analysis.fixpoint();
         // What escaped or was spilled anywhere may be met anywhere: again under that assumption,
@@ -380,6 +383,8 @@ struct Analysis<'a> {
     touched: Vec<Touched>,
     calls: Vec<(FuncId, Arguments)>,
     context_loads: BTreeSet<(u64, u32)>,
+    /// Whether tests in the program may be those of the loader.
+    is_decided_at_load: bool,
 }
 
 /// Visits of one block after which its bounds are widened, and after which relations are dropped.
@@ -748,7 +753,9 @@ impl Machine for Analysis<'_> {
             return Ok(Fact::exactly(value));
         }
         if address.root == Some(Root::Context) {
-            self.context_loads.insert((address.delta, size.bytes()));
+            if !self.is_decided_at_load || self.hook.is_some_and(|h| h.has_lasting_field(address.delta)) {
+                self.context_loads.insert((address.delta, size.bytes()));
+            }
             let field = self.hook.and_then(|h| h.context_field(address.delta as i64, size.bytes()));
             match field {
                 Some(ContextField::PacketStart) => return Ok(Fact::pointer(Region::Packet, Root::PacketStart)),
