@@ -3,10 +3,10 @@
 //! What comes from memory, from a packet or from a helper is unknown, and so is what is computed of it and of
 //! constants. When each of these numbers is used once, and the last of them by a comparison whose bit is used
 //! once, then what the verifier learns by the comparison is about registers that are dead by then. Such a number
-//! need not be forgotten. In a function with loops all of it has to be in one block: a number that is compared in
-//! every turn is used once in the text, but not by the program.
+//! need not be forgotten. In a function with loops it must be all the same: as long as the verifier has not
+//! finished with a loop it compares what is dead, too.
 
-use super::ways::{is_label, is_phi};
+use super::ways::is_phi;
 use std::collections::{HashMap, HashSet};
 
 /// Intrinsics of one number.
@@ -16,32 +16,29 @@ const ARITHMETIC: [&str; 9] = ["add", "sub", "mul", "and", "or", "xor", "shl", "
 
 /// The operands of comparisons, by line and name, that need not be forgotten.
 pub(super) fn operands(lines: &[String]) -> HashSet<(usize, String)> {
-    let has_loops = lines.iter().any(|l| l.contains("may_goto"));
+    let mut found = HashSet::new();
+    if lines.iter().any(|l| l.contains("may_goto")) {
+        return found;
+    }
     let mut uses: HashMap<String, usize> = HashMap::new();
     let mut numbers: HashMap<String, Number> = HashMap::new();
-    let mut block = 0;
-    let mut found = HashSet::new();
     for line in lines {
         let (defined, right) = parted(line);
-        block += usize::from(is_label(line));
         for name in names(right) {
             *uses.entry(name).or_default() += 1;
         }
-        if let Some(number) = defined.and_then(|_| Number::made_by(right, block)) {
+        if let Some(number) = defined.and_then(|_| Number::made_by(right)) {
             numbers.insert(defined.unwrap_or_default().to_string(), number);
         }
     }
     let once = |name: &str| uses.get(name) == Some(&1);
-    block = 0;
     for (at, line) in lines.iter().enumerate() {
-        block += usize::from(is_label(line));
         let (Some(bit), Some(("icmp", rest))) = (parted(line).0, parted(line).1.split_once(' ')) else { continue };
         if !once(bit) || is_phi_of_bits(lines, bit) {
             continue;
         }
-        let is_here = |n: &Number| !has_loops || n.block == block;
         for operand in names(rest) {
-            if is_fresh(&operand, &numbers, &once, &is_here, MOST_STEPS) {
+            if is_fresh(&operand, &numbers, &once, MOST_STEPS) {
                 found.insert((at, operand));
             }
         }
@@ -56,12 +53,11 @@ const MOST_STEPS: usize = 8;
 struct Number {
     /// What it is computed of; nothing for one that comes from outside.
     of: Vec<String>,
-    block: usize,
 }
 
 impl Number {
     /// What the right side of a definition makes, if it is of this kind.
-    fn made_by(right: &str, block: usize) -> Option<Number> {
+    fn made_by(right: &str) -> Option<Number> {
         let (word, rest) = right.split_once(' ')?;
         let of = match word {
             "load" if !rest.starts_with("ptr") => Vec::new(),
@@ -74,19 +70,13 @@ impl Number {
         };
         // A bit is not a number.
         let is_bit = rest.starts_with("i1 ") || rest.contains(" to i1");
-        (!is_bit).then_some(Number { of, block })
+        (!is_bit).then_some(Number { of })
     }
 }
 
-fn is_fresh(
-    name: &str,
-    numbers: &HashMap<String, Number>,
-    once: &impl Fn(&str) -> bool,
-    is_here: &impl Fn(&Number) -> bool,
-    steps: usize,
-) -> bool {
-    let Some(number) = numbers.get(name).filter(|n| steps > 0 && once(name) && is_here(n)) else { return false };
-    number.of.iter().all(|part| is_fresh(part, numbers, once, is_here, steps - 1))
+fn is_fresh(name: &str, numbers: &HashMap<String, Number>, once: &impl Fn(&str) -> bool, steps: usize) -> bool {
+    let Some(number) = numbers.get(name).filter(|_| steps > 0 && once(name)) else { return false };
+    number.of.iter().all(|part| is_fresh(part, numbers, once, steps - 1))
 }
 
 /// Whether a bit is used by a `phi`: it is then a number on the way, and another comparison behind it.
@@ -133,11 +123,11 @@ mod tests {
     }
 
     #[test]
-    fn where_there_are_loops_it_is_so_within_a_block() {
+    fn where_there_are_loops_nothing_is() {
         let load = "  %a = load i8, ptr %p, align 1";
         let compare = "  %c = icmp eq i8 %a, 0\n  br i1 %c, label %l, label %m";
         assert_eq!(found(&format!("{load}\nl:\n{compare}")).len(), 1);
         assert_eq!(found(&format!("{load}\n{LOOP}\n{compare}")), []);
-        assert_eq!(found(&format!("{LOOP}\n{load}\n{compare}")).len(), 1);
+        assert_eq!(found(&format!("{LOOP}\n{load}\n{compare}")), []);
     }
 }
