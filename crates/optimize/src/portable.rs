@@ -11,7 +11,31 @@ use karakoram_proof::rewrite::Edit;
 /// Whether edits bring in nothing that older kernels refuse and the program does not have already.
 pub fn is_portable(context: &Context, edits: &[Edit]) -> bool {
     let is_stored = |e: &Edit| stores_to_context(context, e.at.start, &e.nodes).is_some();
-    (!edits.iter().any(is_stored) || has_context_stores(context)) && !edits.iter().any(|e| drops_guard(context, e))
+    let drops = |e: &Edit| drops_guard(context, e) || drops_bound(context, e);
+    (!edits.iter().any(is_stored) || has_context_stores(context)) && !edits.iter().any(drops)
+}
+
+/// A comparison that goes because of what a number is at most that was made with a number in a register by other
+/// than addition, subtraction or `&`: the verifier of Linux 6.1 then knows nothing of it (kernel
+/// `adjust_scalar_min_max_vals`), so that the comparison is what bounds it.
+fn drops_bound(context: &Context, edit: &Edit) -> bool {
+    let is_comparison = |insn: &Insn| matches!(insn, Insn::Branch { .. });
+    let bounds = |p: usize| match *context.insn(p) {
+        Insn::Branch { dst, src, .. } => {
+            let other = if let Operand::Reg(reg) = src { Some(reg) } else { None };
+            [Some(dst), other].into_iter().flatten().any(|reg| is_mixed(context, p, reg))
+        }
+        _ => false,
+    };
+    !edit.nodes.iter().any(|n| is_comparison(&n.insn)) && edit.at.clone().any(bounds)
+}
+
+/// Whether a register was made by an operation of which old verifiers do not say what comes out.
+fn is_mixed(context: &Context, position: usize, reg: Reg) -> bool {
+    let made = (context.block(position).start..position).rev().find(|p| context.writes[*p].contains(reg));
+    let Some(Insn::Alu { op, src: Operand::Reg(src), .. }) = made.map(|p| *context.insn(p)) else { return false };
+    let is_constant = made.and_then(|p| context.fact(p, src)).is_some_and(|f| f.range.min == f.range.max);
+    !matches!(op, AluOp::Add | AluOp::Sub | AluOp::And) && !is_constant
 }
 
 /// A mask that goes although it is only without effect because a number is not zero: before Linux 6.8 the
@@ -83,6 +107,15 @@ mod tests {
         let context = Context::new(&program, FuncId(0), &facts, &|f| prover.signature(f));
         let p = context.len() - 2;
         is_portable(&context, &[Edit { at: p..p + 1, nodes: Vec::new() }])
+    }
+
+    #[test]
+    fn bounds_stay_where_only_new_verifiers_follow_the_arithmetic() {
+        let given = ".hook buffer=64\nr0 = *(u8 *)(r1 + 0)\nr2 = *(u8 *)(r1 + 1)\n";
+        let compared = "if r0 > 0x3ff goto out\nout:\nexit\n";
+        assert!(!may_go(&format!("{given}r0 |= r2\n{compared}")));
+        assert!(may_go(&format!("{given}r0 += r2\n{compared}")));
+        assert!(may_go(&format!("{given}r2 = 3\nr0 |= r2\n{compared}")));
     }
 
     #[test]

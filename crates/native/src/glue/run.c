@@ -22,10 +22,12 @@ static_assert(offsetof(struct kara_run, file_length) == KARA_FILE_LENGTH);
 static_assert(offsetof(struct kara_run, line) == KARA_LINE);
 static_assert(sizeof(struct kara_run) <= KARA_HEAP_AT);
 
-/* The number that this CPU's locks carry; shared.rs makes the same one. */
-static u32 owner(struct kara_run *run)
+/* The number that a lock carries which this CPU has on record at that place; shared.rs makes the same one. */
+static u32 owner(struct kara_run *run, int place)
 {
-	return (u32)((unsigned long)run >> 12) | 1U << 31;
+	const u32 cpu_bits = 20;
+
+	return ((u32)((unsigned long)run >> 12) & ((1U << cpu_bits) - 1)) | (u32)place << cpu_bits | 1U << 31;
 }
 
 /*
@@ -41,7 +43,7 @@ static void release(struct kara_run *run)
 
 		run->locks[place] = NULL;
 		if (lock)
-			cmpxchg(lock, owner(run), 0);
+			cmpxchg(lock, owner(run, place), 0);
 	}
 	run->held = 0;
 }
