@@ -27,7 +27,16 @@ fn drops_bound(context: &Context, edit: &Edit) -> bool {
         }
         _ => false,
     };
-    !edit.nodes.iter().any(|n| is_comparison(&n.insn)) && edit.at.clone().any(bounds)
+    // What is assigned behind such a comparison is known to be there already, but not to such a verifier.
+    let is_assignment = |insn: &Insn| matches!(insn, Insn::Mov { src: Operand::Imm(_), .. });
+    let assigns_bound = |p: usize| match (p.checked_sub(1).map(|before| *context.insn(before)), *context.insn(p)) {
+        (Some(Insn::Branch { dst, .. }), Insn::Mov { dst: to, src: Operand::Imm(_), .. }) => {
+            dst == to && is_mixed(context, p - 1, dst)
+        }
+        _ => false,
+    };
+    let drops = |of: &dyn Fn(&Insn) -> bool| !edit.nodes.iter().any(|n| of(&n.insn));
+    drops(&is_comparison) && edit.at.clone().any(bounds) || drops(&is_assignment) && edit.at.clone().any(assigns_bound)
 }
 
 /// Whether a register was made by an operation of which old verifiers do not say what comes out.
@@ -115,6 +124,9 @@ mod tests {
         let compared = "if r0 > 0x3ff goto out\nout:\nexit\n";
         assert!(!may_go(&format!("{given}r0 |= r2\n{compared}")));
         assert!(may_go(&format!("{given}r0 += r2\n{compared}")));
+        let capped = "if r0 <= 0xff goto out\nr0 = 255\nout:\nexit\n";
+        assert!(!may_go(&format!("{given}r0 |= r2\n{capped}")));
+        assert!(may_go(&format!("{given}r0 += r2\n{capped}")));
         assert!(may_go(&format!("{given}r2 = 3\nr0 |= r2\n{compared}")));
     }
 
