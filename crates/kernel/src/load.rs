@@ -74,7 +74,21 @@ pub struct LoadRequest<'a> {
     pub log: LogDetail,
 }
 
+/// The shortest program: `r0 = 0; exit`.
+pub const NOTHING: [Slot; 2] =
+    [Slot { code: 0xb7, dst: 0, src: 0, off: 0, imm: 0 }, Slot { code: 0x95, dst: 0, src: 0, off: 0, imm: 0 }];
+
 impl<'a> LoadRequest<'a> {
+    /// A program of the same sort as another one, so that either can go on to the other (Linux 6.18 looks at more
+    /// than the type).
+    pub fn like(name: &'a str, program: &LoadedProgram, slots: &'a [Slot]) -> LoadRequest<'a> {
+        LoadRequest {
+            expected_attach_type: program.expected_attach_type,
+            flags: program.flags,
+            ..LoadRequest::new(name, program.prog_type, slots)
+        }
+    }
+
     /// A request with nothing but code, GPL-licensed.
     pub fn new(name: &'a str, prog_type: ProgramType, slots: &'a [Slot]) -> LoadRequest<'a> {
         LoadRequest {

@@ -2,8 +2,7 @@
 
 use super::{InKernel, Version, failed};
 use crate::error::LabError;
-use karakoram_bpf::encode::Slot;
-use karakoram_kernel::load::{self, LoadRequest, LoadedProgram};
+use karakoram_kernel::load::{self, LoadRequest, LoadedProgram, NOTHING};
 use karakoram_kernel::run::{RunInput, RunOutput};
 use std::rc::Rc;
 
@@ -19,13 +18,7 @@ struct Ready {
 impl Version for Nothing {
     fn load(&self) -> Result<Box<dyn InKernel>, LabError> {
         let like = self.0.load()?;
-        // r0 = 0; exit
-        let slots = [Slot { code: 0xb7, ..Slot::default() }, Slot { code: 0x95, ..Slot::default() }];
-        let request = LoadRequest {
-            expected_attach_type: like.program().expected_attach_type,
-            flags: like.program().flags,
-            ..LoadRequest::new("nothing", like.program().prog_type, &slots)
-        };
+        let request = LoadRequest::like("nothing", like.program(), &NOTHING);
         let program = load::load(&request).map_err(|e| failed(&e))?;
         Ok(Box::new(Ready { program, like }))
     }

@@ -24,7 +24,6 @@ const SKB_FIELDS: [usize; 10] = [8, 12, 32, 44, 48, 52, 56, 60, 64, 72];
 /// What has to be put back before each run: the program that does it, as text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Restore {
-    kind: ProgramType,
     source: String,
 }
 
@@ -71,7 +70,7 @@ impl Restore {
             let is_short = words.len() + fields.len() <= MOST_WORDS;
             let place = if is_xdp { XDP_PACKET } else { SKB_PACKET };
             let source = source(place, end.map(|end| (end, moved, input.data.len())), &words, &fields);
-            is_short.then_some(Restore { kind, source })
+            is_short.then_some(Restore { source })
         };
         ends.iter().filter_map(one).collect()
     }
@@ -81,12 +80,7 @@ impl Restore {
         let text = asm::parse(&self.source).map_err(|e| e.to_string())?;
         let slots = text.to_slots().map_err(|e| e.to_string())?;
         let maps = MapSet::create(&text.maps, &MapSetOptions::default()).map_err(|e| e.to_string())?;
-        // Programs go on only to such as are of the same sort (Linux 6.18).
-        let request = LoadRequest {
-            expected_attach_type: program.expected_attach_type,
-            flags: program.flags,
-            ..LoadRequest::new("restore", self.kind, &slots)
-        };
+        let request = LoadRequest::like("restore", program, &slots);
         let loaded = load::load(&request.with_maps(&maps)).map_err(|e| e.to_string())?;
         let next = maps.named("next").ok_or("there is no map")?;
         next.update_fd(&0u32.to_ne_bytes(), program.as_fd()).map_err(|e| e.to_string())?;

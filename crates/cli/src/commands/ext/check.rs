@@ -40,10 +40,7 @@ impl Options {
         karakoram_kernel::load::load(&karakoram_kernel::load::LoadRequest::new(
             "kara",
             karakoram_bpf::hook::ProgramType::XDP,
-            &[
-                karakoram_bpf::encode::Slot { code: 0xb7, ..Default::default() },
-                karakoram_bpf::encode::Slot { code: 0x95, ..Default::default() },
-            ],
+            &karakoram_kernel::load::NOTHING,
         ))
         .map_err(|e| Failure::machine(e.to_string()).help("`kara doctor` says what this kernel permits"))?;
         let mut checked = Vec::new();
