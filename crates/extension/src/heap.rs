@@ -3,7 +3,8 @@
 
 use core::alloc::{GlobalAlloc, Layout};
 
-/// Offsets from the control page, as the translator has them, or the glue of a kernel module.
+/// Offsets from the control page, as the translator has them, or the glue of a kernel module. Programs that never
+/// ask for it by `heap` get no pages for a heap.
 const NEXT: usize = 0x18;
 #[cfg(target_arch = "wasm32")]
 const END: usize = 1 << 20;
@@ -16,7 +17,7 @@ pub(crate) struct RunHeap;
 pub(crate) static HEAP: RunHeap = RunHeap;
 
 fn next() -> *mut u64 {
-    (crate::host::control() + NEXT) as *mut u64
+    (crate::host::heap() + NEXT) as *mut u64
 }
 
 // SAFETY: blocks lie in this run's own region, one above the other, and the control page is this run's
@@ -28,7 +29,7 @@ unsafe impl GlobalAlloc for RunHeap {
         unsafe {
             let start = (next().read() as usize).next_multiple_of(layout.align());
             let end = start.wrapping_add(layout.size());
-            if end > crate::host::control() + END || end < start {
+            if end > crate::host::heap() + END || end < start {
                 return core::ptr::null_mut();
             }
             next().write(end as u64);
@@ -52,7 +53,7 @@ unsafe impl GlobalAlloc for RunHeap {
         unsafe {
             let is_last = block as usize + layout.size() == next().read() as usize;
             let end = (block as usize).wrapping_add(size);
-            if is_last && end <= crate::host::control() + END && end >= block as usize {
+            if is_last && end <= crate::host::heap() + END && end >= block as usize {
                 next().write(end as u64);
                 return block;
             }

@@ -16,6 +16,7 @@ mod imports {
         pub safe fn random() -> u32;
         pub safe fn cpu() -> u32;
         pub safe fn control() -> usize;
+        pub safe fn heap() -> usize;
         pub safe fn packet_length() -> u32;
         pub safe fn packet_load8(offset: u32) -> u64;
         pub safe fn packet_load16(offset: u32) -> u64;

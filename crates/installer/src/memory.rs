@@ -65,14 +65,17 @@ impl Memory {
         Ok(())
     }
 
-    /// Stack, heap and control page of a program on every CPU.
+    /// Control page of a program on every CPU, and what it can touch of stack and heap.
     fn prepare(&self, name: &str) -> Result<(), InstallError> {
         let program = &self.manifest.programs[self.number(name)];
         for cpu in 0..self.cpus {
             let region = self.region(name, cpu);
             self.populate(region, region + CONTROL_BYTES)?;
-            self.populate(region + STACK_LOW, region + STACK_TOP)?;
-            self.populate(region + HEAP_LOW, region + HEAP_END)?;
+            let stack_bytes = program.needs.stack_bytes.min(STACK_TOP - STACK_LOW).next_multiple_of(PAGE as u32);
+            self.populate(region + STACK_TOP - stack_bytes, region + STACK_TOP)?;
+            if program.needs.has_heap {
+                self.populate(region + HEAP_LOW, region + HEAP_END)?;
+            }
             let verdict = program.on_panic.to_le_bytes();
             let at = region + control::VERDICT;
             self.memory.write(at as usize, &verdict).map_err(|e| machine("set up a control page", e))?;

@@ -146,7 +146,7 @@ fn contents(ir: &str) -> Result<Contents, InstallError> {
 fn program(text: &str) -> Option<Program> {
     let mut parts = text.split(':');
     let (hook, on_panic, name) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
-    Some(Program { name: name.to_string(), hook: hook.to_string(), target: None, on_panic })
+    Some(Program { name: name.to_string(), hook: hook.to_string(), target: None, on_panic, needs: Default::default() })
 }
 
 /// The text form as `llc` is to have it.

@@ -65,7 +65,8 @@ mod tests {
 
     #[test]
     fn tables_are_c() {
-        let program = Program { name: "count".into(), hook: "xdp".into(), target: None, on_panic: 2 };
+        let program =
+            Program { name: "count".into(), hook: "xdp".into(), target: None, on_panic: 2, needs: Default::default() };
         let contents = Contents { programs: vec![program], counters: vec!["HITS".into()] };
         let lines = [
             Line { offset: 16, file: "src/b.rs".into(), line: 3 },

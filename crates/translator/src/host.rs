@@ -16,6 +16,8 @@ pub enum Host {
     Cpu,
     /// `control() -> i32`: address of the control page.
     Control,
+    /// `heap() -> i32`: the same address, for whoever takes memory from the run's heap.
+    Heap,
     /// `packet_length() -> i32`
     PacketLength,
     /// `packet_load(offset) -> i64`: bytes as a little-endian number, 0 when they are not all there.
@@ -48,6 +50,7 @@ const ALL: &[(&str, Host, &[Ty], Option<Ty>)] = &[
     ("random", Host::Random, &[], Some(Ty::I32)),
     ("cpu", Host::Cpu, &[], Some(Ty::I32)),
     ("control", Host::Control, &[], Some(Ty::I32)),
+    ("heap", Host::Heap, &[], Some(Ty::I32)),
     ("packet_length", Host::PacketLength, &[], Some(Ty::I32)),
     ("packet_load8", Host::PacketLoad(1), &[Ty::I32], Some(Ty::I64)),
     ("packet_load16", Host::PacketLoad(2), &[Ty::I32], Some(Ty::I64)),
@@ -90,7 +93,7 @@ impl Host {
 
     /// Whether it works on the packet.
     pub fn needs_context(self) -> bool {
-        use Host::{Control, Cpu, KernelRead, Map, Now, Panic, Process, Random, Redirect};
-        !matches!(self, Panic | Now | Random | Cpu | Control | Redirect | Map(_) | Process | KernelRead)
+        use Host::{Control, Cpu, Heap, KernelRead, Map, Now, Panic, Process, Random, Redirect};
+        !matches!(self, Panic | Now | Random | Cpu | Control | Heap | Redirect | Map(_) | Process | KernelRead)
     }
 }

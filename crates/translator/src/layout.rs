@@ -2,7 +2,8 @@
 //!
 //! From the bottom: 64 KiB that are never there (null pointers), the module's data, and from
 //! [`REGIONS_AT`] on one region for each program and CPU: control page, guard, stack (growing down into
-//! the guard), packet buffer, heap.
+//! the guard), packet buffer, heap. Of stack and heap there is what the program can touch
+//! ([`crate::manifest::Needs`]).
 
 /// A page of zeros below the regions, which nobody writes.
 pub const ZERO_PAGE: u32 = REGIONS_AT - 4096;

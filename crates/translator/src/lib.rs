@@ -19,6 +19,7 @@ pub mod layout;
 pub mod manifest;
 pub mod maps;
 pub mod module;
+mod needs;
 mod numeric;
 pub mod runtime;
 pub mod source;

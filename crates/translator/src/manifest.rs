@@ -1,5 +1,6 @@
 //! What the loader of an extension must know, as JSON in a section of the object.
 
+use crate::layout::{STACK_LOW, STACK_TOP};
 use crate::maps::KernelMap;
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +39,25 @@ pub struct Program {
     pub target: Option<String>,
     /// What it returns after a panic and when it is nested.
     pub on_panic: i64,
+    /// What of its region it can touch.
+    #[serde(default)]
+    pub needs: Needs,
+}
+
+/// What of its region a program can touch besides the control page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Needs {
+    /// Bytes of the stack, from its top.
+    pub stack_bytes: u32,
+    /// Whether it takes memory from the heap.
+    pub has_heap: bool,
+}
+
+impl Default for Needs {
+    /// All there is.
+    fn default() -> Needs {
+        Needs { stack_bytes: STACK_TOP - STACK_LOW, has_heap: true }
+    }
 }
 
 /// A place that can fail without a Rust panic.

@@ -261,6 +261,7 @@ done:
             hook: e.hook.name().to_string(),
             target: e.target.as_ref().map(|(target, _)| target.clone()),
             on_panic: e.on_panic,
+            needs: crate::needs::of(self.module, self.plan, self.options, e.function),
         });
         let exported = self.module.exported_globals.iter().filter_map(|(export, global)| {
             let name = export.strip_prefix("kara_static_")?;

@@ -62,6 +62,12 @@ pub fn control() -> usize {
     control
 }
 
+/// The same page, which is where the heap is on record.
+#[inline(always)]
+pub fn heap() -> usize {
+    control()
+}
+
 #[inline(always)]
 fn packet() -> *const Place {
     (control() + PACKET) as *const Place

@@ -77,7 +77,7 @@ impl Emitter<'_> {
             Host::Now => self.helper(helper::KTIME_GET_NS, ""),
             Host::Random => self.helper(helper::GET_PRANDOM_U32, ""),
             Host::Cpu => self.helper(helper::GET_SMP_PROCESSOR_ID, ""),
-            Host::Control => self.text.value(format!("and i64 %sp, {}", -(layout::REGION_BYTES as i64))),
+            Host::Control | Host::Heap => self.text.value(format!("and i64 %sp, {}", -(layout::REGION_BYTES as i64))),
             Host::PacketLength => self.packet_length(),
             Host::PacketLoad(bytes) => self.packet_load(bytes, &arguments[0]),
             Host::PacketStore(bytes) => self.packet_store(bytes, &arguments[0], &arguments[1]),
