@@ -18,7 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("extension-macros", &[]),
     ("extension", &["extension-macros"]),
     ("installer", &["bpf", "elf", "kernel", "lab", "translator"]),
-    ("native", &["bpf", "kernel", "lab", "installer", "translator"]),
+    ("native", &["bpf", "extension", "kernel", "lab", "installer", "translator"]),
     ("extension-lab", &["kernel", "lab", "installer", "native", "translator"]),
     (
         "cli",

@@ -3,9 +3,9 @@
 
 use core::alloc::{GlobalAlloc, Layout};
 
-/// Offsets from the control page, as the translator has them, or the glue of a kernel module. Programs that never
-/// ask for it by `heap` get no pages for a heap.
-const NEXT: usize = 0x18;
+use crate::layout::HEAP_NEXT;
+
+/// Where the heap ends, from the control page on. Programs that never ask for that by `heap` get no pages for a heap.
 #[cfg(target_arch = "wasm32")]
 const END: usize = 1 << 20;
 #[cfg(not(target_arch = "wasm32"))]
@@ -17,7 +17,7 @@ pub(crate) struct RunHeap;
 pub(crate) static HEAP: RunHeap = RunHeap;
 
 fn next() -> *mut u64 {
-    (crate::host::heap() + NEXT) as *mut u64
+    (crate::host::heap() + HEAP_NEXT) as *mut u64
 }
 
 // SAFETY: blocks lie in this run's own region, one above the other, and the control page is this run's

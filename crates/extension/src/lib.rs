@@ -40,6 +40,8 @@ pub mod header;
 mod heap;
 pub mod hook;
 mod host;
+#[doc(hidden)]
+pub mod layout;
 #[cfg(not(target_os = "none"))]
 pub mod map;
 mod packet;

@@ -153,12 +153,8 @@ impl<T> Drop for MutexGuard<'_, T> {
 /// The locks that a run holds, so that the runtime can give them back when it ends early.
 #[cfg(any(target_arch = "wasm32", target_os = "none"))]
 mod registry {
+    use crate::layout::{HELD, HELD_BIT, LOCKS, MOST_LOCKS, OWNER_BITS, PAGE_BITS};
     use core::sync::atomic::AtomicU32;
-
-    /// Offsets in the control page, as the translator has them, and the glue of a kernel module.
-    const HELD: usize = 0x20;
-    const LOCKS: usize = 0x40;
-    const MOST: usize = 8;
 
     fn count() -> *mut u64 {
         (crate::host::control() + HELD) as *mut u64
@@ -168,20 +164,17 @@ mod registry {
         (crate::host::control() + LOCKS + size_of::<usize>() * place) as *mut usize
     }
 
-    /// Bits of a lock's word that say which CPU has it; those above say where on its record.
-    const CPU_BITS: u32 = 20;
-
     /// What a lock's word says when this run has it: a number that is not 0, and no other CPU's.
     #[inline]
     pub fn owner(place: usize) -> u32 {
-        let cpu = (crate::host::control() >> 12) as u32 & ((1 << CPU_BITS) - 1);
-        cpu | (place as u32) << CPU_BITS | 1 << 31
+        let cpu = (crate::host::control() >> PAGE_BITS) as u32 & ((1 << OWNER_BITS) - 1);
+        cpu | (place as u32) << OWNER_BITS | 1 << HELD_BIT
     }
 
     /// Where the lock is on record whose word says so.
     #[inline]
     pub fn place(owner: u32) -> usize {
-        (owner >> CPU_BITS) as usize % MOST
+        (owner >> OWNER_BITS) as usize % MOST_LOCKS
     }
 
     #[inline]
@@ -189,14 +182,27 @@ mod registry {
     pub fn enter(word: &AtomicU32) -> usize {
         // SAFETY: the control page is this run's alone, and nothing else in Rust refers to it.
         unsafe {
-            let place = count().read() as usize;
-            if place >= MOST {
-                panic!("more locks at a time than there is room for");
+            let mut place = count().read() as usize;
+            if place < MOST_LOCKS {
+                count().write(place as u64 + 1);
+            } else {
+                place = between();
+                if place >= MOST_LOCKS {
+                    panic!("more locks at a time than there is room for");
+                }
             }
             slot(place).write((&raw const *word) as usize);
-            count().write(place as u64 + 1);
             place
         }
+    }
+
+    /// A place that is free below others that are in use, as there is when locks are handed on; [`MOST_LOCKS`] when
+    /// there is none.
+    #[cold]
+    #[inline(never)]
+    fn between() -> usize {
+        // SAFETY: as above.
+        (0..MOST_LOCKS).find(|place| unsafe { slot(*place).read() == 0 }).unwrap_or(MOST_LOCKS)
     }
 
     #[inline]

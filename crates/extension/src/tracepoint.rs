@@ -103,9 +103,7 @@ pub fn run<R>(program: impl FnOnce(&mut Tracepoint) -> R) -> R {
 #[doc(hidden)]
 #[inline(always)]
 pub fn argument<T: Argument>(number: usize) -> T {
-    /// Offset in the control page, as the translator has it.
-    const ARGUMENTS: usize = 0x300;
-    let at = (host::control() + ARGUMENTS + 8 * number) as *const u64;
+    let at = (host::control() + crate::layout::ARGUMENTS + 8 * number) as *const u64;
     // SAFETY: the control page is this run's alone, and has room for twelve arguments.
     T::from_word(unsafe { at.read() })
 }

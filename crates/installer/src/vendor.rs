@@ -17,6 +17,7 @@ const FILES: &[(&str, &str)] = files![
     "extension/src/hook.rs",
     "extension/src/host.rs",
     "extension/src/host/module.rs",
+    "extension/src/layout.rs",
     "extension/src/map.rs",
     "extension/src/map/native.rs",
     "extension/src/packet.rs",

@@ -71,6 +71,15 @@ fn every_fault_is_contained_and_reported() {
     assert_eq!(installed.state("fault").leaked, 1);
     assert_eq!(run(&installed, 0), PASS);
 
+    // Locks come back in whatever order, after a panic and without one.
+    for (fault, verdict) in [(8, DROP), (11, PASS), (9, PASS), (11, PASS), (10, PASS), (11, PASS), (8, DROP), (9, PASS)]
+    {
+        let before = installed.state("fault").panics;
+        assert_eq!(run(&installed, fault), verdict, "fault {fault}: {:?}", installed.panics("fault").last());
+        assert_eq!(installed.state("fault").panics - before, u64::from(verdict == DROP), "fault {fault}");
+    }
+    assert_eq!(installed.state("fault").leaked, 1);
+
     // A program that is interrupted by itself lets the packet go with its verdict.
     installed.set_busy("fault", true);
     assert_eq!(run(&installed, 0), DROP);

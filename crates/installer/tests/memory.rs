@@ -2,8 +2,8 @@
 
 use karakoram_installer::installed::manifest;
 use karakoram_installer::{BuildOptions, Installed, build};
-use karakoram_translator::layout::{HEAP_END, HEAP_LOW, STACK_LOW, STACK_TOP};
 use karakoram_translator::launder::Launder;
+use karakoram_translator::layout::{HEAP_END, HEAP_LOW, STACK_LOW, STACK_TOP};
 use karakoram_translator::manifest::Needs;
 use std::path::{Path, PathBuf};
 

@@ -87,13 +87,9 @@ fn frame(function: &Function) -> Option<u32> {
             continue;
         }
         let taken = match function.code.get(at + 1..at + 4) {
-            Some(
-                [
-                    (_, I32Const { value }),
-                    (_, I32Sub),
-                    (_, LocalSet { .. } | LocalTee { .. } | GlobalSet { .. }),
-                ],
-            ) => u32::try_from(*value).ok(),
+            Some([(_, I32Const { value }), (_, I32Sub), (_, LocalSet { .. } | LocalTee { .. } | GlobalSet { .. })]) => {
+                u32::try_from(*value).ok()
+            }
             _ => None,
         };
         bytes = bytes.zip(taken).and_then(|(a, b)| a.checked_add(b));

@@ -48,9 +48,6 @@ struct Place {
     is_writable: u64,
 }
 
-/// Offset of [`Place`] in the control page.
-const PACKET: usize = 0x80;
-
 /// The control page of this CPU. A run stays on its CPU.
 #[inline(always)]
 pub fn control() -> usize {
@@ -70,7 +67,7 @@ pub fn heap() -> usize {
 
 #[inline(always)]
 fn packet() -> *const Place {
-    (control() + PACKET) as *const Place
+    (control() + crate::layout::PACKET) as *const Place
 }
 
 /// Where these bytes of the packet are.

@@ -9,25 +9,25 @@
 DEFINE_PER_CPU(struct kara_run *, kara_control);
 DEFINE_PER_CPU(u64, kara_stack_limit);
 
-static_assert(offsetof(struct kara_run, heap_next) == 0x18);
-static_assert(offsetof(struct kara_run, held) == 0x20);
+static_assert(offsetof(struct kara_run, heap_next) == KARA_HEAP_NEXT);
+static_assert(offsetof(struct kara_run, held) == KARA_HELD);
 static_assert(offsetof(struct kara_run, saved_sp) == KARA_SAVED_SP);
 static_assert(offsetof(struct kara_run, stack_top) == KARA_STACK_TOP);
 static_assert(offsetof(struct kara_run, fault) == KARA_FAULT);
-static_assert(offsetof(struct kara_run, locks) == 0x40);
-static_assert(offsetof(struct kara_run, data) == 0x80);
+static_assert(offsetof(struct kara_run, locks) == KARA_LOCKS);
+static_assert(offsetof(struct kara_run, data) == KARA_PACKET);
 static_assert(offsetof(struct kara_run, place) == KARA_PLACE);
 static_assert(offsetof(struct kara_run, file) == KARA_FILE);
 static_assert(offsetof(struct kara_run, file_length) == KARA_FILE_LENGTH);
 static_assert(offsetof(struct kara_run, line) == KARA_LINE);
 static_assert(sizeof(struct kara_run) <= KARA_HEAP_AT);
 
-/* The number that a lock carries which this CPU has on record at that place; shared.rs makes the same one. */
+/* The number that a lock carries which this CPU has on record at that place. */
 static u32 owner(struct kara_run *run, int place)
 {
-	const u32 cpu_bits = 20;
+	u32 cpu = (u32)((unsigned long)run >> KARA_PAGE_BITS) & ((1U << KARA_OWNER_BITS) - 1);
 
-	return ((u32)((unsigned long)run >> 12) & ((1U << cpu_bits) - 1)) | (u32)place << cpu_bits | 1U << 31;
+	return cpu | (u32)place << KARA_OWNER_BITS | 1U << KARA_HELD_BIT;
 }
 
 /*
@@ -38,7 +38,7 @@ static void release(struct kara_run *run)
 {
 	int place;
 
-	for (place = 0; place < KARA_LOCKS; place++) {
+	for (place = 0; place < KARA_MOST_LOCKS; place++) {
 		u32 *lock = run->locks[place];
 
 		run->locks[place] = NULL;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * What a run of an extension's program is, for C and for assembly. Offsets below 0x98 are agreed on with
- * the extension crate (host/module.rs, heap.rs, shared.rs).
+ * What a run of an extension's program is, for C and for assembly. What layout.h has is agreed on with
+ * the extension crate, whose layout.rs it is made of.
  */
 #ifndef KARA_RUN_H
 #define KARA_RUN_H
+
+#include "layout.h"
 
 #define KARA_SAVED_SP 0x28
 #define KARA_STACK_TOP 0x30
@@ -25,7 +27,6 @@
 #include <linux/seq_file.h>
 #include <linux/types.h>
 
-#define KARA_LOCKS 8
 /* The program's part of the stack; below it is what interrupts and functions of the kernel need. */
 #define KARA_STACK_BYTES (192 << 10)
 #define KARA_RESERVE_BYTES (16 << 10)
@@ -45,7 +46,7 @@ struct kara_run {
 	u64 saved_sp;
 	u64 stack_top;
 	u64 fault;
-	u32 *locks[KARA_LOCKS];
+	u32 *locks[KARA_MOST_LOCKS];
 	u8 *data;
 	u64 length;
 	u64 is_writable;

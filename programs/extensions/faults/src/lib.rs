@@ -14,6 +14,39 @@ counter!(
 static TABLE: Mutex<[u64; 8]> = Mutex::new([0; 8]);
 static STEPS: Counter = Counter::new();
 
+static SEVERAL: [Mutex<u32>; 4] = [const { Mutex::new(0) }; 4];
+
+/// Takes several locks, gives some back in another order than they were taken in, and takes one of these again. Then
+/// it may fail, with two of them held. Whether the others were held when they should, and free when they should.
+fn several(packet: &Xdp, fails: bool) -> bool {
+    let [first, second, third, fourth] = &SEVERAL;
+    let (one, mut two, three, four) = (first.lock(), second.lock(), third.lock(), fourth.lock());
+    drop(one);
+    drop(three);
+    let mut one = first.lock();
+    let were_held = second.try_lock().is_none() && first.try_lock().is_none() && fourth.try_lock().is_none();
+    drop(four);
+    let are_free = third.try_lock().is_some() && fourth.try_lock().is_some();
+    *one += 1;
+    *two += [1, 2, 3][if fails { packet.length() } else { 0 }];
+    were_held && are_free
+}
+
+/// Takes one lock after the other, always the next one before the last one is given back.
+fn handed_on(steps: usize) {
+    let mut held = SEVERAL[0].lock();
+    for step in 1..steps {
+        let next = SEVERAL[step % SEVERAL.len()].lock();
+        *held += 1;
+        held = next;
+    }
+}
+
+/// Whether nobody has any of them.
+fn are_free() -> bool {
+    SEVERAL.iter().all(|lock| lock.try_lock().is_some())
+}
+
 fn deep(n: u64, packet: &Xdp) -> u64 {
     let mut frame = [n; 64];
     frame[(n % 64) as usize] += packet.length() as u64;
@@ -53,6 +86,13 @@ pub fn fault(packet: &mut Xdp) -> XdpVerdict {
         6 => core::mem::forget(TABLE.lock()),
         // A panic with a message.
         7 => panic!("as asked"),
+        // Several locks, given back in any order, and a panic with two of them held.
+        8 => return if several(packet, true) { XdpVerdict::Pass } else { XdpVerdict::Aborted },
+        // The same without a panic.
+        9 => return if several(packet, false) { XdpVerdict::Pass } else { XdpVerdict::Aborted },
+        // More locks than there is room for on record, but never more than two at a time.
+        10 => handed_on(packet.length()),
+        11 => return if are_free() { XdpVerdict::Pass } else { XdpVerdict::Aborted },
         _ => {
             // Whoever left the lock behind has lost it.
             let mut table = TABLE.lock();
