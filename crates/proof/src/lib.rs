@@ -15,6 +15,7 @@ pub mod range;
 pub mod refusal;
 pub mod region;
 pub mod rewrite;
+mod session;
 pub mod smtlib;
 pub mod solver;
 mod structure;

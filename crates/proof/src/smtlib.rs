@@ -1,5 +1,6 @@
 //! Queries as SMT-LIB2 text, for a second opinion from any solver.
 
+use crate::session::Session;
 use crate::solver::{Answer, Decide, operands, parts};
 use crate::term::{Lemma, Op, Term, Terms};
 use std::collections::{BTreeMap, HashMap};
@@ -7,6 +8,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// The script that asks whether all `conditions` (width 1) can hold at once; `unsat` means never.
 pub fn script(terms: &Terms, conditions: &[Term]) -> String {
@@ -141,21 +143,18 @@ const NEAR: usize = 3;
 const TOGETHER: u32 = 30;
 const ALONE: u32 = 10;
 
-/// A solver run as a process for each query: `z3`, `cvc5`, or any program that reads SMT-LIB2 on
-/// standard input.
+/// A solver that is a program: `z3` and `cvc5` run as long as this value and are asked one query after another, any
+/// other that reads SMT-LIB2 on standard input is run for each query.
 pub struct External {
     program: String,
     seconds: u32,
+    session: Option<Session>,
 }
 
 impl External {
     /// That program, with a time limit for each query.
     pub fn new(program: &str, seconds: u32) -> External {
-        External { program: program.to_string(), seconds }
-    }
-
-    fn with_part_of_time(&self, part: u32) -> External {
-        External { program: self.program.clone(), seconds: (self.seconds / part).max(1) }
+        External { program: program.to_string(), seconds, session: None }
     }
 
     /// Whether the program can be run at all.
@@ -163,38 +162,47 @@ impl External {
         Command::new(&self.program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
     }
 
-    fn ask(&self, script: &str) -> std::io::Result<String> {
-        let mut command = Command::new(&self.program);
-        let base = self.program.rsplit('/').next().unwrap_or_default();
-        match base {
-            "z3" => command.args(["-in", "-smt2", &format!("-T:{}", self.seconds)]),
-            "cvc5" => command.args(["--lang", "smt2", &format!("--tlimit={}", self.seconds * 1000), "-"]),
-            _ => &mut command,
+    fn ask(&mut self, script: &str, seconds: u32) -> std::io::Result<String> {
+        let (arguments, option): (&[&str], _) = match self.program.rsplit('/').next().unwrap_or_default() {
+            "z3" => (&["-in", "-smt2"], ":timeout"),
+            "cvc5" => (&["--lang", "smt2", "--incremental", "-"], ":tlimit-per"),
+            _ => return self.ask_once(script),
         };
+        let mut session = match self.session.take() {
+            Some(session) => session,
+            None => Session::start(Command::new(&self.program).args(arguments))?,
+        };
+        let answer = session.ask(script, option, Duration::from_secs(seconds.into()))?;
+        self.session = Some(session);
+        Ok(answer)
+    }
+
+    fn ask_once(&self, script: &str) -> std::io::Result<String> {
+        let mut command = Command::new(&self.program);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         if let Some(mut input) = child.stdin.take() {
             input.write_all(script.as_bytes())?;
         }
         let output = child.wait_with_output()?;
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_string())
     }
 
     /// Confirms lemmas that are hard: first the simplifications that they were made of, each from those before it. What
-    /// is confirmed may be taken as given from there on.
-    fn check_by_steps(&self, terms: &Terms, lemmas: &[&Lemma]) -> Answer {
+    /// is confirmed, as those that are `known` are from the beginning, may be taken as given from there on.
+    fn check_by_steps<'t>(&mut self, terms: &'t Terms, lemmas: &[&'t Lemma], mut known: Vec<&'t Lemma>) -> Answer {
         let about = needed(terms, lemmas.iter().flat_map(|lemma| mentions(lemma)).collect(), usize::MAX);
-        let steps = terms.steps().iter().filter(|step| mentions(step).all(|t| about.contains_key(&t)));
-        let (together, alone) = (self.with_part_of_time(TOGETHER), self.with_part_of_time(ALONE));
-        let mut known: Vec<&Lemma> = Vec::new();
-        for group in steps.collect::<Vec<_>>().chunks(GROUP) {
-            if together.verdict(&near_script(terms, &known, group)) == Answer::Never {
+        let is_about = |step: &&Lemma| mentions(step).all(|t| about.contains_key(&t)) && !known.contains(step);
+        let steps: Vec<&Lemma> = terms.steps().iter().filter(is_about).collect();
+        let (together, alone) = (self.part_of_time(TOGETHER), self.part_of_time(ALONE));
+        for group in steps.chunks(GROUP) {
+            if self.verdict(&near_script(terms, &known, group), together) == Answer::Never {
                 known.extend(group);
                 continue;
             }
             for step in group {
                 let is_needed = lemmas.contains(step);
-                let solver = if is_needed { self } else { &alone };
-                match solver.check_step(terms, &known, step) {
+                let seconds = if is_needed { self.seconds } else { alone };
+                match self.check_step(terms, &known, step, seconds) {
                     Answer::Never => known.push(step),
                     Answer::Unknown if !is_needed => {}
                     answer => return answer,
@@ -204,15 +212,19 @@ impl External {
         if lemmas.iter().all(|lemma| known.contains(lemma)) { Answer::Never } else { Answer::Unknown }
     }
 
-    fn check_step(&self, terms: &Terms, known: &[&Lemma], step: &Lemma) -> Answer {
-        match self.verdict(&near_script(terms, known, &[step])) {
+    fn check_step(&mut self, terms: &Terms, known: &[&Lemma], step: &Lemma, seconds: u32) -> Answer {
+        match self.verdict(&near_script(terms, known, &[step]), seconds) {
             Answer::Never => Answer::Never,
-            _ => self.verdict(&script_of(terms, known, &[step])),
+            _ => self.verdict(&script_of(terms, known, &[step]), seconds),
         }
     }
 
-    fn verdict(&self, script: &str) -> Answer {
-        match self.ask(script).as_deref().map(|s| s.lines().next().unwrap_or_default().trim()) {
+    fn part_of_time(&self, part: u32) -> u32 {
+        (self.seconds / part).max(1)
+    }
+
+    fn verdict(&mut self, script: &str, seconds: u32) -> Answer {
+        match self.ask(script, seconds).as_deref().map(str::trim) {
             Ok("unsat") => Answer::Never,
             Ok("sat") => Answer::Sometimes,
             _ => Answer::Unknown,
@@ -222,20 +234,21 @@ impl External {
 
 impl Decide for External {
     fn check(&mut self, terms: &Terms, conditions: &[Term]) -> Answer {
-        self.verdict(&script(terms, conditions))
+        self.verdict(&script(terms, conditions), self.seconds)
     }
 
-    /// In groups, which saves processes; from the first that is hard at once on, step by step.
+    /// In groups, which saves queries; from the first that is hard at once on, step by step.
     fn check_lemmas(&mut self, terms: &Terms) -> Answer {
-        let together = self.with_part_of_time(TOGETHER);
         let mut lemmas: Vec<&Lemma> = terms.journal().collect();
         lemmas.sort_unstable_by_key(|lemma| lemma.form);
-        let mut answers = lemmas.chunks(GROUP).map(|group| together.verdict(&script_of(terms, &[], group)));
-        match answers.find(|answer| *answer != Answer::Never) {
-            None => Answer::Never,
-            Some(Answer::Unknown) => self.check_by_steps(terms, &lemmas),
-            Some(answer) => answer,
+        for (confirmed, group) in lemmas.chunks(GROUP).enumerate() {
+            match self.verdict(&script_of(terms, &[], group), self.part_of_time(TOGETHER)) {
+                Answer::Never => {}
+                Answer::Unknown => return self.check_by_steps(terms, &lemmas, lemmas[..confirmed * GROUP].to_vec()),
+                Answer::Sometimes => return Answer::Sometimes,
+            }
         }
+        Answer::Never
     }
 
     /// Not asked for: values come from the solver in this process.
@@ -350,12 +363,12 @@ mod tests {
             }
             assert_ne!(z3.check_lemmas(&terms), Answer::Sometimes, "{}", lemma_script(&terms));
             let lemmas: Vec<&Lemma> = terms.journal().collect();
-            let answer = z3.check_by_steps(&terms, &lemmas);
+            let answer = z3.check_by_steps(&terms, &lemmas, Vec::new());
             assert_ne!(answer, Answer::Sometimes, "{}", lemma_script(&terms));
             by_steps += (answer == Answer::Never) as i32;
             let wrong = Lemma { op: Op::Xor(pool[0], pool[1]), width: 32, form: pool[0] };
-            assert_ne!(z3.check_by_steps(&terms, &[&wrong]), Answer::Never);
-            assert_eq!(z3.check_step(&terms, &lemmas, &wrong), Answer::Sometimes);
+            assert_ne!(z3.check_by_steps(&terms, &[&wrong], Vec::new()), Answer::Never);
+            assert_eq!(z3.check_step(&terms, &lemmas, &wrong, 20), Answer::Sometimes);
             let never = |a: &Answer| *a == Answer::Never;
             assert_eq!(never(&ours), never(&theirs), "{}", script(&terms, &questions));
             verdicts[never(&ours) as usize] += 1;
