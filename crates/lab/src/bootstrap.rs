@@ -81,11 +81,11 @@ fn tail(rounds: usize) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// A number whose logarithm is normal (Box and Muller); its median is 1.
-    fn skewed(random: &mut Random, width: f64) -> f64 {
+    pub(crate) fn skewed(random: &mut Random, width: f64) -> f64 {
         let mut uniform = || (random.below(1 << 53) as f64 + 0.5) / (1u64 << 53) as f64;
         let (a, b) = (uniform(), uniform());
         ((-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos() * width).exp()
