@@ -10,5 +10,6 @@ pub mod insn;
 pub mod interpreter;
 pub mod map;
 pub mod program;
+pub mod registers;
 pub mod semantics;
 pub mod text;

@@ -10,6 +10,7 @@ use karakoram_optimize::cost::{Goal, Latencies};
 use karakoram_optimize::pipeline::SlotWindow;
 use karakoram_optimize::search::McmcOptions;
 use karakoram_optimize::store::{Sqlite, Store};
+use karakoram_optimize::whole;
 use karakoram_optimize::{Level, Options, Outcome, Progress};
 use karakoram_proof::ProverOptions;
 use karakoram_proof::apply::Proven;
@@ -52,34 +53,45 @@ pub struct Settings {
     pub quiet: bool,
 }
 
-/// Makes a program better.
-pub fn run(program: &Program, settings: &Settings) -> Outcome {
-    let functions: Vec<FuncId> = (0..program.functions.len() as u32).map(FuncId).collect();
-    resume(&Proven::input(program.clone()), &functions, settings)
+impl Settings {
+    fn options(&self) -> Options<'_> {
+        Options {
+            level: self.level,
+            goal: self.goal,
+            latencies: self.latencies.clone(),
+            effort: self.effort,
+            window: self.window,
+            skip: self.skip.clone(),
+            avoid: self.avoid.clone(),
+            only: self.only.clone(),
+            stop_after: self.stop_after,
+            interrupted: Some(interrupt::flag()),
+            prover: self.prover,
+            walk: self.walk.clone(),
+            seed: self.seed,
+            jobs: self.jobs,
+            store: self.cache.as_deref().map(|c| c as &dyn Store),
+            ..Options::default()
+        }
+    }
+}
+
+/// What is done to a program as a whole first; functions that `keeps` says yes to stay as they are.
+pub fn reshaped(program: &Program, settings: &Settings, keeps: &dyn Fn(FuncId) -> bool) -> Proven {
+    whole::reshaped(program.clone(), &settings.options(), keeps)
+}
+
+/// Makes all functions of a program better from where it stands.
+pub fn run(start: &Proven, settings: &Settings) -> Outcome {
+    let functions: Vec<FuncId> = (0..start.base().functions.len() as u32).map(FuncId).collect();
+    resume(start, &functions, settings)
 }
 
 /// Makes some functions of a program better from where it stands.
 pub fn resume(start: &Proven, functions: &[FuncId], settings: &Settings) -> Outcome {
-    let options = Options {
-        level: settings.level,
-        goal: settings.goal,
-        latencies: settings.latencies.clone(),
-        effort: settings.effort,
-        window: settings.window,
-        skip: settings.skip.clone(),
-        avoid: settings.avoid.clone(),
-        only: settings.only.clone(),
-        stop_after: settings.stop_after,
-        interrupted: Some(interrupt::flag()),
-        prover: settings.prover,
-        walk: settings.walk.clone(),
-        seed: settings.seed,
-        jobs: settings.jobs,
-        store: settings.cache.as_deref().map(|c| c as &dyn Store),
-        ..Options::default()
-    };
+    let options = settings.options();
     let bar = progress_bar(settings.quiet);
-    let program = start.original();
+    let program = start.base();
     let mut slots: Vec<usize> = program.functions.iter().map(|f| f.slots()).collect();
     let (before, mut rewrites) = (program.slots(), 0);
     let mut show = |news: Progress| {

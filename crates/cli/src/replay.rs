@@ -77,10 +77,10 @@ impl Step {
 }
 
 /// What was done to some functions, with the places it was done at.
-pub fn steps(input: &Program, applied: &[Applied], functions: &[FuncId]) -> Vec<Step> {
+pub fn steps(base: &Program, applied: &[Applied], functions: &[FuncId]) -> Vec<Step> {
     let mut found = Vec::new();
     for &id in functions {
-        let mut function = input.function(id).clone();
+        let mut function = base.function(id).clone();
         let mine: Vec<&Applied> = applied.iter().filter(|a| a.rewrite.function == id).collect();
         for round in mine.chunk_by(|a, b| a.round == b.round) {
             found.extend(round.iter().map(|applied| Step::new(&function, applied)));
@@ -90,11 +90,13 @@ pub fn steps(input: &Program, applied: &[Applied], functions: &[FuncId]) -> Vec<
     found
 }
 
-/// The input with rewrites that were applied to it before.
-pub fn again(input: &Program, applied: &[Applied], options: ProverOptions) -> Proven {
-    let functions: Vec<FuncId> = (0..input.functions.len() as u32).map(FuncId).collect();
-    let mut proven = Proven::input(input.clone());
-    extend(&Prover::new(input, options), &mut proven, &steps(input, applied, &functions));
+/// The base of what was proven with some of the rewrites that were applied to it before.
+pub fn again(before: &Proven, applied: &[Applied], options: ProverOptions) -> Proven {
+    let base = before.base();
+    let functions: Vec<FuncId> = (0..base.functions.len() as u32).map(FuncId).collect();
+    let mut proven = before.clone();
+    functions.iter().for_each(|f| proven.revert(*f));
+    extend(&Prover::new(base, options), &mut proven, &steps(base, applied, &functions));
     proven
 }
 

@@ -63,7 +63,7 @@ type Judge<'j> = &'j mut dyn FnMut(&Proven) -> Opinion;
 impl<'a> Ledger<'a> {
     /// Begins with what the optimizer did.
     pub fn new(input: &'a Program, options: ProverOptions, proven: Proven) -> Ledger<'a> {
-        Ledger { input, prover: Prover::new(input, options), proven }
+        Ledger { input, prover: Prover::new(proven.base(), options), proven }
     }
 
     /// The program as it is now.
@@ -75,7 +75,7 @@ impl<'a> Ledger<'a> {
     /// to accept the input, and to say no now.
     pub fn take_back(&mut self, entry: FuncId, judge: Judge) -> TakenBack {
         let functions = reachable(self.input, entry);
-        let steps = replay::steps(self.input, self.proven.applied(), &functions);
+        let steps = replay::steps(self.proven.base(), self.proven.applied(), &functions);
         let mut kept = self.proven.clone();
         functions.iter().for_each(|f| kept.revert(*f));
         let mut search =
@@ -95,7 +95,7 @@ impl<'a> Ledger<'a> {
         self.proven = proven;
     }
 
-    /// Keeps a function as it was in the input.
+    /// Keeps a function as it was before all rewrites.
     pub fn give_up(&mut self, function: FuncId) {
         self.proven.revert(function);
     }
@@ -211,7 +211,7 @@ mod tests {
 
     fn optimized(input: &Program) -> Ledger<'_> {
         let settings = Settings { quiet: true, ..Settings::default() };
-        Ledger::new(input, settings.prover, engine::run(input, &settings).proven)
+        Ledger::new(input, settings.prover, engine::run(&Proven::input(input.clone()), &settings).proven)
     }
 
     fn loads(proven: &Proven) -> usize {
@@ -280,7 +280,7 @@ mod tests {
     fn doing_it_again_gives_the_same_program() {
         let input = asm::parse(PROGRAM).unwrap();
         let ledger = optimized(&input);
-        let again = replay::again(&input, ledger.proven().applied(), ProverOptions::default());
+        let again = replay::again(ledger.proven(), ledger.proven().applied(), ProverOptions::default());
         assert_eq!(again.program(), ledger.proven().program());
     }
 }

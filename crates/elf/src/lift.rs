@@ -363,7 +363,7 @@ fn number(input: &Input, stretches: Vec<Stretch>, lifted: Vec<Result<Draft, Stri
         out.program.functions.push(function);
         out.origins.push(Origin { section, range, symbol, references: draft.references });
     }
-    out.program.has_unseen_callers = !out.opaque.is_empty();
+    out.program.has_unseen_callers = !out.opaque.is_empty() || is_named_by_data(input);
     out.program.maps = input.maps.iter().map(|m| m.def.clone()).collect();
     let called = out.program.functions.iter().flat_map(|f| &f.nodes).filter_map(|node| match node.insn {
         Insn::Call(Callee::Extern(n)) => Some((n, prototype(input.btf, &input.symbols.get(n)?.name))),
@@ -371,6 +371,22 @@ fn number(input: &Input, stretches: Vec<Stretch>, lifted: Vec<Result<Draft, Stri
     });
     out.program.externs = called.collect();
     out
+}
+
+/// Whether data names subprograms, which whoever reads it may call.
+fn is_named_by_data(input: &Input) -> bool {
+    let sections = &input.container.sections;
+    let is_data = |section: usize| {
+        let name = &sections[section].name;
+        let says_nothing = [".BTF", ".debug_", ".eh_frame"];
+        !sections[section].is_code() && !says_nothing.iter().any(|n| name.starts_with(n))
+    };
+    let names_code = |symbol: u32| {
+        let section = input.symbols.get(symbol).and_then(|s| s.section);
+        section.is_some_and(|s| sections[s].is_code() && is_text(&sections[s].name))
+    };
+    let mut tables = input.relocations.iter().filter(|(target, _)| is_data(**target));
+    tables.any(|(_, table)| table.entries.iter().any(|r| names_code(r.symbol)))
 }
 
 fn entry(section: &str, symbol: Option<&Symbol>, is_called: bool, is_alone: bool) -> Entry {

@@ -12,10 +12,11 @@ use crate::container::Container;
 use crate::error::{ElfError, unwritable};
 use crate::object::Object;
 use crate::relocation::{self, Relocation};
-use crate::symbol::{self, Symbol};
+use crate::symbol::{self, Symbol, SymbolKind};
 use emit::Emitter;
-use karakoram_bpf::program::Program;
+use karakoram_bpf::program::{Entry, Program};
 use layout::Layout;
+use std::collections::BTreeSet;
 
 pub(crate) fn rewrite(object: &Object, program: &Program) -> Result<Vec<u8>, ElfError> {
     check(object, program)?;
@@ -29,7 +30,7 @@ pub(crate) fn rewrite(object: &Object, program: &Program) -> Result<Vec<u8>, Elf
         write_relocations(object, &mut container, section, code.relocations)?;
     }
     move_data_addends(object, &layout, &mut container)?;
-    move_symbols(object, &layout, &mut container);
+    move_symbols(object, program, &layout, &mut container);
     records::write(object, program, &layout, &mut container)?;
     Ok(container.write())
 }
@@ -37,7 +38,9 @@ pub(crate) fn rewrite(object: &Object, program: &Program) -> Result<Vec<u8>, Elf
 /// The edited program must be about this object.
 fn check(object: &Object, program: &Program) -> Result<(), ElfError> {
     let same = |(a, b): (&karakoram_bpf::program::Function, &karakoram_bpf::program::Function)| {
-        a.name == b.name && a.section == b.section && !b.nodes.is_empty()
+        // Only code that others cannot name may be gone.
+        let is_kept = !b.nodes.is_empty() || a.entry == Entry::Subprogram { global: false };
+        a.name == b.name && a.section == b.section && is_kept
     };
     let functions = (&object.program.functions, &program.functions);
     if functions.0.len() != functions.1.len() || !functions.0.iter().zip(functions.1).all(same) {
@@ -102,14 +105,22 @@ fn move_data_addends(object: &Object, layout: &Layout, container: &mut Container
     Ok(())
 }
 
-fn move_symbols(object: &Object, layout: &Layout, container: &mut Container) {
+fn move_symbols(object: &Object, program: &Program, layout: &Layout, container: &mut Container) {
     let Some(table) = object.symbols.section else { return };
+    let removed: BTreeSet<(usize, u64)> = (object.origins.iter().zip(&program.functions))
+        .filter(|(_, function)| function.nodes.is_empty())
+        .map(|(origin, _)| (origin.section, origin.range.start))
+        .collect();
     for (number, symbol) in object.symbols.iter() {
         if let Some(section) = symbol.section.filter(|s| layout.contains(*s)) {
             let value = layout.moved(section, symbol.value);
             let end = layout.moved(section, symbol.value.saturating_add(symbol.size));
             let size = if symbol.size == 0 { 0 } else { end.saturating_sub(value) };
             symbol::write_place(&mut container.sections[table].data, number, value, size);
+            // A loader takes every symbol of a function for one; a label keeps its number and says nothing.
+            if symbol.kind == SymbolKind::Function && removed.contains(&(section, symbol.value)) {
+                symbol::make_label(&mut container.sections[table].data, number);
+            }
         }
     }
 }

@@ -133,3 +133,10 @@ pub(crate) fn write_place(table: &mut [u8], number: u32, value: u64, size: u64) 
     put(table, at + 8, &value.to_le_bytes());
     put(table, at + 16, &size.to_le_bytes());
 }
+
+/// Makes one entry of a symbol table name a place and nothing more.
+pub(crate) fn make_label(table: &mut [u8], number: u32) {
+    if let Some(info) = table.get_mut(number as usize * ENTRY_BYTES + 4) {
+        *info &= 0xf0;
+    }
+}

@@ -6,6 +6,7 @@ use karakoram_bpf::insn::{AluOp, Callee, FuncId, Imm64, Insn, InsnId, MapRef, Op
 use karakoram_bpf::program::{Function, Node, Program};
 use karakoram_elf::btf::ext::{BtfExt, Table};
 use karakoram_elf::container::Container;
+use karakoram_elf::symbol::SymbolKind;
 use karakoram_elf::{ElfError, Object};
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -101,6 +102,57 @@ fn deleted_code_takes_its_records_along() {
     let size = |o: &Object| o.symbols().entries.iter().find(|s| s.name == "fields").unwrap().size;
     assert_eq!(size(&again), 16);
     assert!(bytes.len() < object.to_bytes().len());
+}
+
+/// Everything that says that a function is there goes with its code; a place of that name stays, so that
+/// symbols keep their numbers.
+#[test]
+fn removed_functions_are_no_functions_any_more() {
+    let object = everything();
+    let mut program = object.program().clone();
+    let gone = program.functions.iter().position(|f| f.name == "scale").unwrap();
+    let is_user = |n: &Node| matches!(n.insn, Insn::Call(Callee::Local(f)) if f.0 as usize == gone);
+    for function in &mut program.functions {
+        for node in function.nodes.iter_mut().filter(|n| is_user(n)) {
+            node.insn = Insn::Mov { width: Width::W64, dst: Reg::R0, src: Operand::Imm(3) };
+        }
+    }
+    program.functions[gone].nodes.clear();
+    let bytes = object.rewrite(&program).unwrap();
+    let again = Object::parse(bytes.clone()).unwrap();
+    let names = |p: &Program| p.functions.iter().map(|f| f.name.clone()).collect::<Vec<_>>();
+    let mut wanted = names(object.program());
+    wanted.remove(gone);
+    assert_eq!(names(again.program()), wanted);
+    assert!(again.opaque().is_empty(), "{:?}", again.opaque());
+    let left = object.symbols().entries.iter().zip(&again.symbols().entries);
+    for (old, new) in left {
+        assert_eq!(old.name, new.name);
+        assert_eq!(new.kind == SymbolKind::Function, old.kind == SymbolKind::Function && old.name != "scale");
+    }
+    for name in &wanted {
+        assert_eq!(records(&bytes, &again, Table::Functions, name), [0], "{name}");
+        assert_eq!(records(&bytes, &again, Table::Lines, name)[0], 0, "{name}");
+    }
+    // A function that others can name does not go.
+    let shift = program.functions.iter().position(|f| f.name == "shift").unwrap();
+    program.functions[shift].nodes.clear();
+    assert!(matches!(object.rewrite(&program), Err(ElfError::Unwritable(_))));
+}
+
+/// Code with CO-RE records comes to a section that had none.
+#[test]
+fn records_for_the_loader_follow_code_into_other_sections() {
+    let object = everything();
+    let mut program = object.program().clone();
+    let patched = function(&mut program, "fields").nodes.iter().find(|n| n.patch.is_some()).unwrap().clone();
+    let count = function(&mut program, "count");
+    let node = Node { id: count.fresh_id(), ..patched };
+    count.nodes.insert(1, node);
+    let (again, bytes) = rewritten(&object, &program);
+    assert_eq!(records(&object.to_bytes(), &object, Table::Relocations, "count"), []);
+    assert_eq!(records(&bytes, &again, Table::Relocations, "count"), [1]);
+    assert_eq!(function(&mut again.program().clone(), "count").nodes[1].patch, patched.patch);
 }
 
 #[test]

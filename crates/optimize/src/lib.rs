@@ -26,6 +26,7 @@ pub mod search;
 pub mod store;
 pub mod trial;
 pub mod webs;
+pub mod whole;
 mod window;
 
 pub use pipeline::{Level, Options, Outcome, Progress, optimize, resume};

@@ -17,6 +17,7 @@ use crate::passes::{self, Pass, Stage};
 use crate::portable;
 use crate::proposal::Proposal;
 use crate::search::{self, Budget, Search, SearchOptions};
+use crate::whole::reshaped;
 use crate::window;
 use fence::Fence;
 use karakoram_bpf::insn::{FuncId, Insn};
@@ -36,11 +37,14 @@ use std::time::Instant;
 /// result is the same with any number of jobs.
 pub fn optimize(program: Program, options: &Options, progress: &mut dyn FnMut(Progress)) -> Outcome {
     let functions: Vec<FuncId> = (0..program.functions.len() as u32).map(FuncId).collect();
-    resume(&Proven::input(program), &functions, options, progress)
+    resume(&reshaped(program, options, &|_| false), &functions, options, progress)
 }
 
 /// Makes some functions of a program better from where it stands, as when rewrites were taken back.
 pub fn resume(start: &Proven, functions: &[FuncId], options: &Options, progress: &mut dyn FnMut(Progress)) -> Outcome {
+    // Removed ones have no code.
+    let has_code = |f: &FuncId| !start.base().function(*f).nodes.is_empty();
+    let functions: Vec<FuncId> = functions.iter().copied().filter(has_code).collect();
     let mut outcome = Outcome {
         functions: Vec::with_capacity(functions.len()),
         refused: Vec::new(),
@@ -56,7 +60,7 @@ pub fn resume(start: &Proven, functions: &[FuncId], options: &Options, progress:
         outcome.is_partial |= done.is_partial;
     };
     if options.stop_after.is_some() {
-        for f in functions {
+        for f in &functions {
             let applied = outcome.proven.applied().len();
             let left = Options { stop_after: options.stop_after.map(|n| n - applied.min(n)), ..options.clone() };
             add(&mut outcome, one(start, *f, &left, progress));
@@ -64,8 +68,8 @@ pub fn resume(start: &Proven, functions: &[FuncId], options: &Options, progress:
         return outcome;
     }
     // The longest first, so that no thread is left with it at the end.
-    let mut order: Vec<FuncId> = functions.to_vec();
-    order.sort_by_key(|f| std::cmp::Reverse(start.original().function(*f).nodes.len()));
+    let mut order = functions;
+    order.sort_by_key(|f| std::cmp::Reverse(start.base().function(*f).nodes.len()));
     let mut results = parallel::map(&order, options.jobs, progress, &|f, progress| one(start, *f, options, progress));
     results.sort_by_key(|done| done.function);
     results.into_iter().for_each(|done| add(&mut outcome, done));
@@ -92,7 +96,7 @@ struct Done {
 
 /// Makes one function of a program better.
 fn one(start: &Proven, function: FuncId, options: &Options, progress: &mut dyn FnMut(Progress)) -> Done {
-    let program = start.original();
+    let program = start.base();
     let prover = Prover::new(program, options.prover);
     let mut quick = Prover::new(program, options.prover);
     quick.backend = Backend::Cadical { conflicts: search_conflicts(options.level) };

@@ -1,60 +1,7 @@
-//! Instructions with other registers.
+//! Instructions with other registers, some of them.
 
 use karakoram_bpf::insn::*;
-
-/// What an instruction does with an operand.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Role {
-    /// Reads it.
-    Read,
-    /// Overwrites it.
-    Write,
-    /// Reads it, then overwrites it.
-    Both,
-}
-
-/// The instruction with `name` of each register operand, which is asked for what is written first;
-/// nothing where it is not an operand that says which register it is.
-pub fn rename<J: Copy>(insn: &Insn<J>, mut name: impl FnMut(Reg, Role) -> Reg) -> Option<Insn<J>> {
-    use Role::*;
-    let source = |src: Operand, name: &mut dyn FnMut(Reg, Role) -> Reg| match src {
-        Operand::Reg(r) => Operand::Reg(name(r, Read)),
-        imm => imm,
-    };
-    Some(match *insn {
-        Insn::Alu { width, op, dst, src } => Insn::Alu { width, op, dst: name(dst, Both), src: source(src, &mut name) },
-        Insn::Mov { width, dst, src } => Insn::Mov { width, dst: name(dst, Write), src: source(src, &mut name) },
-        Insn::MovSx { width, bits, dst, src } => {
-            Insn::MovSx { width, bits, dst: name(dst, Write), src: name(src, Read) }
-        }
-        Insn::Neg { width, dst } => Insn::Neg { width, dst: name(dst, Both) },
-        Insn::Endian { order, bits, dst } => Insn::Endian { order, bits, dst: name(dst, Both) },
-        Insn::LoadImm { dst, value } => Insn::LoadImm { dst: name(dst, Write), value },
-        Insn::Load { size, signed, dst, base, off } => {
-            Insn::Load { size, signed, dst: name(dst, Write), base: name(base, Read), off }
-        }
-        Insn::Store { size, base, off, src } => {
-            Insn::Store { size, base: name(base, Read), off, src: source(src, &mut name) }
-        }
-        Insn::Atomic { op: AtomicOp::Cmpxchg, .. } => return None,
-        Insn::Atomic { op, fetch, size, base, off, src } => {
-            let is_written = fetch || op == AtomicOp::Xchg;
-            let src = name(src, if is_written { Both } else { Read });
-            Insn::Atomic { op, fetch, size, base: name(base, Read), off, src }
-        }
-        Insn::LoadAcquire { size, dst, base, off } => {
-            Insn::LoadAcquire { size, dst: name(dst, Write), base: name(base, Read), off }
-        }
-        Insn::StoreRelease { size, base, off, src } => {
-            Insn::StoreRelease { size, base: name(base, Read), off, src: name(src, Read) }
-        }
-        Insn::Branch { width, cond, dst, src, target } => {
-            Insn::Branch { width, cond, dst: name(dst, Read), src: source(src, &mut name), target }
-        }
-        Insn::Jump { .. } | Insn::MayGoto { .. } => *insn,
-        Insn::Call(_) | Insn::Exit | Insn::LegacyLoad { .. } | Insn::AddrCast { .. } => return None,
-    })
-}
+pub use karakoram_bpf::registers::{Role, rename};
 
 /// The same for instructions without order or atomicity, where not every register need have another
 /// name; nothing when one has none.

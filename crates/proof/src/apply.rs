@@ -10,6 +10,7 @@ use crate::liveness;
 use crate::refusal::Refusal;
 use crate::rewrite::{Rewrite, splice};
 use crate::solver::Backend;
+use crate::whole::{self, Change};
 use karakoram_bpf::insn::FuncId;
 use karakoram_bpf::program::Program;
 use std::collections::HashSet;
@@ -28,6 +29,9 @@ pub struct Applied {
 #[derive(Clone, Debug)]
 pub struct Proven {
     original: Arc<Program>,
+    changes: Vec<Change>,
+    /// The original with those changes: what rewrites are proven against.
+    base: Arc<Program>,
     program: Program,
     applied: Vec<Applied>,
     rounds: usize,
@@ -39,7 +43,32 @@ pub type Verdict = Result<Effort, Refusal>;
 impl Proven {
     /// The input itself.
     pub fn input(program: Program) -> Proven {
-        Proven { original: Arc::new(program.clone()), program, applied: Vec::new(), rounds: 0 }
+        let original = Arc::new(program.clone());
+        let (base, changes, applied) = (original.clone(), Vec::new(), Vec::new());
+        Proven { original, changes, base, program, applied, rounds: 0 }
+    }
+
+    /// Changes the program as a whole, which comes before all rewrites. Where it says no, everything is as
+    /// it was.
+    pub fn change(&mut self, change: Change) -> Result<(), Refusal> {
+        if !self.applied.is_empty() {
+            return Err(Refusal::Malformed("a change of the whole program after rewrites"));
+        }
+        let changed = whole::change(&self.program, change)?;
+        self.changes.push(change);
+        self.base = Arc::new(changed.clone());
+        self.program = changed;
+        Ok(())
+    }
+
+    /// What was done to the input as a whole, in order.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// The input after the changes of it as a whole: functions and positions of rewrites are of this.
+    pub fn base(&self) -> &Program {
+        &self.base
     }
 
     /// The input that it does the same as.
@@ -67,7 +96,7 @@ impl Proven {
     /// true whatever is proven of those: so functions may be worked on apart. Panics when the two are
     /// not about the same input.
     pub fn absorb(&mut self, other: Proven) {
-        assert_eq!(self.original, other.original, "proofs about different inputs");
+        assert_eq!((&self.original, &self.base), (&other.original, &other.base), "proofs about different inputs");
         let mine: HashSet<FuncId> = self.applied.iter().map(|a| a.rewrite.function).collect();
         for Applied { rewrite, round } in other.applied {
             let function = rewrite.function;
@@ -80,11 +109,11 @@ impl Proven {
         self.rounds += other.rounds;
     }
 
-    /// Gives a function the code of the input again; that of the others stays proven, as it was proven
+    /// Gives a function the code of [`Proven::base`] again; that of the others stays proven, as it was proven
     /// apart from it (see [`Proven::absorb`]).
     pub fn revert(&mut self, function: FuncId) {
         let place = function.0 as usize;
-        self.program.functions[place].clone_from(&self.original.functions[place]);
+        self.program.functions[place].clone_from(&self.base.functions[place]);
         self.applied.retain(|a| a.rewrite.function != function);
     }
 }
@@ -109,6 +138,11 @@ impl Prover {
         let returned = interface::returned(program, &arguments, &given);
         let signatures = arguments.into_iter().zip(returned).map(|(reads, returns)| Signature { reads, returns });
         Prover { options, backend: Backend::Cadical { conflicts: 4_000 }, signatures: signatures.collect(), given }
+    }
+
+    /// A prover for another program that judges in the same way.
+    pub fn about(&self, program: &Program) -> Prover {
+        Prover { backend: self.backend.clone(), ..Prover::new(program, self.options) }
     }
 
     /// What is known of a function by the code of the input.

@@ -5,6 +5,8 @@
 //! before sha256:…                      the input, as canonical assembly
 //! after sha256:…                       the result
 //! assumes-data sha256:…                only if read-only data was taken to be as in the object
+//! inline 7 xdp_main                    the code of what instruction 7 of that function calls in its place
+//! remove parse                         a function that nobody calls
 //! function xdp_main
 //! round 0
 //! rewrite store/immediate
@@ -20,6 +22,7 @@
 use crate::apply::{Applied, Proven, Prover};
 use crate::refusal::Refusal;
 use crate::rewrite::{Edit, Rewrite};
+use crate::whole::Change;
 use karakoram_bpf::insn::{FuncId, InsnId};
 use karakoram_bpf::program::{Node, Patch, Program};
 use karakoram_bpf::text::asm;
@@ -34,7 +37,15 @@ pub struct Certificate {
     before: String,
     after: String,
     constants: Option<String>,
+    changes: Vec<NamedChange>,
     steps: Vec<Step>,
+}
+
+/// A change of the program as a whole, by the names of functions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum NamedChange {
+    Inline { caller: String, call: u32 },
+    Remove { function: String },
 }
 
 /// One rewrite as text; instructions are only understood against the program they belong to.
@@ -74,6 +85,13 @@ pub enum CertificateError {
         /// Why.
         refusal: Refusal,
     },
+    /// A change of the program as a whole cannot be made.
+    Unchanged {
+        /// Which, from 1.
+        change: usize,
+        /// Why.
+        refusal: Refusal,
+    },
     /// The steps are in no order in which they could have been applied.
     Order {
         /// Which, from 1.
@@ -89,6 +107,9 @@ impl fmt::Display for CertificateError {
             CertificateError::OtherData => write!(f, "the certificate is about other read-only data"),
             CertificateError::Refused { step, rule, refusal } => {
                 write!(f, "rewrite {step} ({rule}) is not proven: {refusal}")
+            }
+            CertificateError::Unchanged { change, refusal } => {
+                write!(f, "change {change} of the program cannot be made: {refusal}")
             }
             CertificateError::Order { step } => write!(f, "rewrite {step} overlaps another of its round"),
         }
@@ -148,7 +169,7 @@ impl Certificate {
                 .map(|e| {
                     let line = |n: &Node| {
                         let patched = n.patch.map_or(String::new(), |Patch(n)| format!(" @patched {n}"));
-                        (n.id.0, format!("{}{patched}", asm::print_insn(&n.insn, input)))
+                        (n.id.0, format!("{}{patched}", asm::print_insn(&n.insn, proven.base())))
                     };
                     (e.at.clone(), e.nodes.iter().map(line).collect())
                 })
@@ -158,6 +179,14 @@ impl Certificate {
             before: digest(input),
             after: digest(proven.program()),
             constants: constants(input),
+            changes: proven
+                .changes()
+                .iter()
+                .map(|change| match change {
+                    Change::Inline { caller, call } => NamedChange::Inline { caller: name(*caller), call: call.0 },
+                    Change::Remove { function } => NamedChange::Remove { function: name(*function) },
+                })
+                .collect(),
             steps: steps.collect(),
         }
     }
@@ -207,18 +236,26 @@ impl Certificate {
             return Err(CertificateError::OtherData);
         }
         let mut proven = Proven::input(input.clone());
+        let named = |name: &str| match input.functions.iter().position(|f| f.name == name) {
+            Some(place) => Ok(FuncId(place as u32)),
+            None => Err(CertificateError::OtherProgram("original")),
+        };
+        for (i, change) in self.changes.iter().enumerate() {
+            let change = match change {
+                NamedChange::Inline { caller, call } => Change::Inline { caller: named(caller)?, call: InsnId(*call) },
+                NamedChange::Remove { function } => Change::Remove { function: named(function)? },
+            };
+            proven.change(change).map_err(|refusal| CertificateError::Unchanged { change: i + 1, refusal })?;
+        }
+        let changed = (!self.changes.is_empty()).then(|| prover.about(proven.base()));
+        let prover = changed.as_ref().unwrap_or(prover);
         let mut replayed = Replayed::default();
         let mut at = 0;
         while at < self.steps.len() {
             let first = &self.steps[at];
             let count =
                 self.steps[at..].iter().take_while(|s| s.function == first.function && s.round == first.round).count();
-            let function = input
-                .functions
-                .iter()
-                .position(|f| f.name == first.function)
-                .ok_or(CertificateError::OtherProgram("original"))?;
-            let function = FuncId(function as u32);
+            let function = named(&first.function)?;
             let mut batch = Vec::with_capacity(count);
             for (i, step) in self.steps[at..at + count].iter().enumerate() {
                 batch.push(step.understand(function, proven.program(), at + i + 1)?);
@@ -288,6 +325,12 @@ impl fmt::Display for Certificate {
         if let Some(digest) = &self.constants {
             writeln!(f, "assumes-data sha256:{digest}")?;
         }
+        for change in &self.changes {
+            match change {
+                NamedChange::Inline { caller, call } => writeln!(f, "inline {call} {caller}")?,
+                NamedChange::Remove { function } => writeln!(f, "remove {function}")?,
+            }
+        }
         let (mut function, mut round) = (None, None);
         for step in &self.steps {
             if function != Some(&step.function) {
@@ -353,17 +396,24 @@ impl<'a, I: Iterator<Item = (usize, &'a str)>> Parser<'a, I> {
         let before = self.expect("before sha256:")?.to_string();
         let after = self.expect("after sha256:")?.to_string();
         let mut constants = None;
+        let mut changes = Vec::new();
         let mut steps: Vec<Step> = Vec::new();
         let (mut function, mut round) = (None, None);
         loop {
             let text = self.next()?;
             let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
             match word {
-                "end" => return Ok(Certificate { before, after, constants, steps }),
+                "end" => return Ok(Certificate { before, after, constants, changes, steps }),
                 "assumes-data" if steps.is_empty() => {
                     let digest = rest.strip_prefix("sha256:").ok_or_else(|| self.error("expected `sha256:`"))?;
                     constants = Some(digest.to_string());
                 }
+                "inline" if steps.is_empty() => {
+                    let (call, caller) = rest.split_once(' ').unwrap_or((rest, ""));
+                    let call = call.parse().map_err(|_| self.error(format!("`{call}` is no identity")))?;
+                    changes.push(NamedChange::Inline { caller: caller.to_string(), call });
+                }
+                "remove" if steps.is_empty() => changes.push(NamedChange::Remove { function: rest.to_string() }),
                 "function" => (function, round) = (Some(rest.to_string()), None),
                 "round" => round = Some(rest.parse().map_err(|_| self.error("a round is a number"))?),
                 "rewrite" => {

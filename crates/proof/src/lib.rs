@@ -7,8 +7,10 @@ pub mod certificate;
 pub mod check;
 pub mod compare;
 pub mod counterexample;
+mod extent;
 pub mod facts;
 pub mod flow;
+mod inline;
 pub mod interface;
 pub mod liveness;
 pub mod range;
@@ -21,6 +23,7 @@ pub mod solver;
 mod structure;
 pub mod symbolic;
 pub mod term;
+pub mod whole;
 
 /// Which equivalence optimizations of the prover are on; K2's I to IV.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 
 use super::cache;
 use crate::arguments::Common;
-use crate::engine::{self, Settings};
+use crate::engine::Settings;
 use crate::failure::{Answer, Failure};
 use crate::figures;
 use crate::input::{Form, Input, Sidecars, reachable};
@@ -30,6 +30,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 mod judging;
+mod reshaping;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -301,18 +302,20 @@ impl<'a> Work<'a> {
 
     fn optimize(&self) -> Result<(Proven, Report), Failure> {
         let program = self.input.program();
-        let outcome = engine::run(program, &self.settings);
-        let mut ledger = Ledger::new(program, self.settings.prover, outcome.proven);
-        let mut notes: Vec<Vec<String>> = vec![Vec::new(); self.entries.len()];
-        let mut general = self.general_notes(outcome.is_partial);
-        if self.verbose {
-            general.extend(rule_notes(&outcome.functions));
-        }
-        self.make_writable(&mut ledger, &mut general);
         let kernel = match self.options.kernel {
             Target::None => Err("--kernel none".to_string()),
             Target::Running => Kernel::open(self.options.program_type.program_type),
         };
+        let (start, mut reshaping) = self.reshaped(kernel.as_ref().ok())?;
+        let outcome = self.better_of(start, &mut reshaping);
+        let mut ledger = Ledger::new(program, self.settings.prover, outcome.proven);
+        let mut notes: Vec<Vec<String>> = vec![Vec::new(); self.entries.len()];
+        let mut general = self.general_notes(outcome.is_partial);
+        general.extend(reshaping);
+        if self.verbose {
+            general.extend(rule_notes(&outcome.functions));
+        }
+        self.make_writable(&mut ledger, &mut general);
         let judgements = self.judge_all(kernel.as_ref().ok(), &mut ledger, &mut notes)?;
         if let (Err(why), Target::Running) = (&kernel, self.options.kernel) {
             general.push(format!("the kernel was not asked: {why}"));
@@ -394,7 +397,7 @@ impl<'a> Work<'a> {
     fn artefact(&self, proven: &Proven) -> Result<Artefact, Failure> {
         let program = proven.program();
         let wrong = |e: &dyn std::fmt::Display| Failure::input(e.to_string()).of_file(&self.input.path);
-        if proven.applied().is_empty() && self.form == self.input.form {
+        if proven.applied().is_empty() && proven.changes().is_empty() && self.form == self.input.form {
             // Nothing was done to it: comments, names and all.
             return Ok(match self.form {
                 Form::Text(_) => Artefact::Text(String::from_utf8_lossy(&self.input.bytes).into_owned()),
@@ -430,7 +433,7 @@ impl<'a> Work<'a> {
         }
         for n in 1..self.options.top as usize {
             let Some(steps) = proven.applied().len().checked_sub(n).filter(|left| *left > 0) else { break };
-            let other = replay::again(self.input.program(), &proven.applied()[..steps], self.settings.prover);
+            let other = replay::again(proven, &proven.applied()[..steps], self.settings.prover);
             let ending = Path::new(out).extension().map_or(String::new(), |e| format!(".{}", e.to_string_lossy()));
             let path = Path::new(out).with_extension("");
             output::write(&format!("{}.{n}{ending}", path.display()), &self.artefact(&other)?)?;

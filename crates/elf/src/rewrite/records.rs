@@ -23,6 +23,7 @@ pub(super) fn write(
     };
     let mut edited = ext.clone();
     let mut patched = BTreeSet::new();
+    add_blocks(&mut edited);
     for records in &mut edited.tables {
         for block in &mut records.blocks {
             let Some(code) = code_section(object, btf.string(block.section_name).unwrap_or(""))? else { continue };
@@ -37,6 +38,17 @@ pub(super) fn write(
         container.sections[table.section].set_data(relocation::to_bytes(&entries));
     }
     Ok(())
+}
+
+/// Makes room for relocations in the sections that have none yet, where others have: code may have come
+/// there from those. What stays empty is not written.
+fn add_blocks(ext: &mut BtfExt) {
+    let names: BTreeSet<u32> = ext.tables.iter().flat_map(|t| &t.blocks).map(|b| b.section_name).collect();
+    for records in ext.tables.iter_mut().filter(|t| t.table == Table::Relocations) {
+        let known: BTreeSet<u32> = records.blocks.iter().map(|b| b.section_name).collect();
+        let new = names.difference(&known).map(|name| Block { section_name: *name, records: Vec::new() });
+        records.blocks.extend(new);
+    }
 }
 
 /// The code section of that name.
@@ -100,6 +112,8 @@ impl Mover<'_> {
             let records: Vec<&Record> =
                 block.records.iter().filter(|r| piece.old.contains(&(r.offset() as u64))).collect();
             match (table, piece.function) {
+                // Nothing is left that could have a type.
+                (Table::Functions, Some(id)) if self.program.function(id).nodes.is_empty() => {}
                 (Table::Lines, Some(id)) => {
                     let (before, after) = (self.object.program.function(id), self.program.function(id));
                     moved.extend(lines::moved(before, piece.old.start, &records, after, piece.new.start));

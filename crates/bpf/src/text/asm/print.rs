@@ -28,7 +28,8 @@ pub(super) struct Names<'n, J, F> {
 pub(super) fn program(program: &Program, targets: Targets) -> String {
     let mut out: String = program.maps.iter().map(print_map).collect();
     let (functions, maps) = (function_names(program), map_names(program));
-    for function in &program.functions {
+    // Functions without code are those that were removed.
+    for function in program.functions.iter().filter(|f| !f.nodes.is_empty()) {
         if !out.is_empty() {
             out.push('\n');
         }

@@ -120,7 +120,7 @@ impl Work<'_> {
     }
 
     /// The object with that program, as a loader will read it.
-    fn rewritten(&self, proven: &Proven) -> Result<Option<Object>, Failure> {
+    pub(super) fn rewritten(&self, proven: &Proven) -> Result<Option<Object>, Failure> {
         let Some(object) = self.input.object() else { return Ok(None) };
         let bytes = object.write(proven).map_err(|e| Failure::input(e.to_string()).of_file(&self.input.path))?;
         Object::parse(bytes).map(Some).map_err(|e| Failure::input(e.to_string()).of_file(&self.input.path))
@@ -128,7 +128,7 @@ impl Work<'_> {
 
     /// Asks the kernel about a result. `before`: the figures of the input, where it is known to load;
     /// then it is only loaded again when there is nothing else to say against the result.
-    fn judge(
+    pub(super) fn judge(
         &self,
         kernel: Option<&Kernel>,
         program: &Program,
@@ -146,12 +146,15 @@ impl Work<'_> {
             notes: Vec::new(),
         };
         let Some(kernel) = kernel else { return judgement };
-        let load = |program: &Program, object: Option<&Object>| match object {
+        let load = |program: &Program, object: Option<&Object>, entry: FuncId| match object {
             Some(object) => kernel.load_object(object, entry),
             None if entry == FuncId(0) => kernel.load_program(program),
             None => Err(Refused::Unchecked("it is not the first function".into())),
         };
-        let after = load(program, object);
+        // In an object that was written the removed functions are not there.
+        let written = object.map(|o| (o.program(), place_without_removed(program, entry)));
+        let (written, place) = written.unwrap_or((program, entry));
+        let after = load(program, object, place);
         if let Err(Refused::Rejected { verified, .. }) = &after {
             judgement.wasted_insns = *verified;
         }
@@ -160,7 +163,7 @@ impl Work<'_> {
             judgement.objection = match &after {
                 Err(why) => Some(why.reason().to_string()),
                 Ok(loaded) => {
-                    judgement.after = judgement.after.with_kernel(program, entry, loaded);
+                    judgement.after = judgement.after.with_kernel(written, place, loaded);
                     self.growth(&judgement)
                 }
             };
@@ -168,12 +171,12 @@ impl Work<'_> {
                 return judgement;
             }
         }
-        let before = load(original, self.input.object());
+        let before = load(original, self.input.object(), entry);
         if let Ok(loaded) = &before {
             judgement.before = judgement.before.with_kernel(original, entry, loaded);
         }
         if let Ok(loaded) = &after {
-            judgement.after = judgement.after.with_kernel(program, entry, loaded);
+            judgement.after = judgement.after.with_kernel(written, place, loaded);
             judgement.verdict = Verdict::Accepted;
             if loaded.is_guess {
                 let guess = judge::GUESSED_TYPE.name();
@@ -240,6 +243,12 @@ impl Work<'_> {
 fn most_verified(before: u64, percent: u32) -> u64 {
     let slack = if percent == 0 { 0 } else { SLACK_INSNS };
     before + (before.saturating_mul(percent as u64) / 100).max(slack)
+}
+
+/// The number of a function among those that have code.
+fn place_without_removed(program: &Program, function: FuncId) -> FuncId {
+    let before = &program.functions[..function.0 as usize];
+    FuncId(before.iter().filter(|f| !f.nodes.is_empty()).count() as u32)
 }
 
 fn is_worth_another_try(judgement: &Judgement, objected: &Objections) -> bool {
