@@ -49,6 +49,7 @@ fn options_of(form: Form, options: &BuildOptions) -> BuildOptions {
         inline_single: LARGEST_APART.0,
         inline_small: LARGEST_APART.1,
         most_frame_in_loops: 0,
+        most_fused: 0,
         ..options.translation.clone()
     };
     match form {

@@ -16,7 +16,7 @@ const LOOP_BYTES: u32 = 16;
 
 /// Changes the options such that frames become smaller; false when they are small enough, or nothing can be
 /// done. Locals move to the arena, of the function with the largest frame on a chain of calls that is too
-/// deep and of those with loops and large frames. A program's own come last, as every packet goes through it,
+/// deep and of those with loops and large frames; before that a machine in one function is taken apart. A program's own come last, as every packet goes through it,
 /// and only after it calls the function that it runs (`entries`, by its name). Where all that is not enough,
 /// the functions that were put into that one are called instead.
 pub(crate) fn shrink(object: &[u8], entries: &BTreeMap<String, u32>, options: &mut Options) -> bool {
@@ -33,6 +33,14 @@ pub(crate) fn shrink(object: &[u8], entries: &BTreeMap<String, u32>, options: &m
         options.called.extend(called);
         return true;
     }
+    // A machine in one function needs a larger frame than its members have.
+    let is_machine = |f: &Function| f.name.starts_with('m');
+    let fused: BTreeSet<u32> = large().filter(|f| is_machine(f)).filter_map(number).collect();
+    let fused: Vec<u32> = fused.into_iter().filter(|n| !options.unfused.contains(n)).collect();
+    if !fused.is_empty() {
+        options.unfused.extend(fused);
+        return true;
+    }
     let in_loops: BTreeSet<u32> = large().filter_map(number).filter(|n| !options.in_arena.contains(n)).collect();
     if !in_loops.is_empty() {
         options.in_arena.extend(in_loops);
@@ -46,8 +54,12 @@ pub(crate) fn shrink(object: &[u8], entries: &BTreeMap<String, u32>, options: &m
     let mut functions: Vec<(u32, u32)> = numbered.collect();
     functions.sort_unstable();
     let largest = |done: &[u32]| functions.iter().rev().map(|(_, n)| *n).find(|n| !done.contains(n));
+    let machines: Vec<u32> = chain.iter().filter(|f| is_machine(f)).filter_map(|f| number(f)).collect();
     if let Some(number) = largest(&options.in_arena) {
-        options.in_arena.push(number);
+        match machines.contains(&number) && !options.unfused.contains(&number) {
+            true => options.unfused.push(number),
+            false => options.in_arena.push(number),
+        }
     } else if !called.is_empty() {
         options.called.extend(called);
     } else if std::mem::take(&mut options.has_own_stacks) {

@@ -11,6 +11,8 @@ use crate::source;
 use crate::text::Text;
 use wasmparser::{BlockType, Operator as O};
 
+mod fused;
+mod live;
 mod machine;
 mod memory;
 mod own;
@@ -213,7 +215,7 @@ impl<'a> Emitter<'a> {
     /// to where there is no room for it.
     fn local(&mut self, index: usize) -> (Ty, String, &'static str) {
         let (ty, place) = self.locals[index].clone();
-        if self.machine.is_some() {
+        if self.has_locals_in_record() {
             let how = if self.options.in_arena.contains(&self.number) { " volatile" } else { "" };
             return (ty, self.local_in_record(index), how);
         }

@@ -112,6 +112,8 @@ pub struct Plan {
     pub hooks: BTreeMap<u32, BTreeSet<Hook>>,
     /// Members of the machines.
     pub machines: Vec<Vec<u32>>,
+    /// Those of them that are one BPF function each.
+    pub fused: BTreeSet<usize>,
     /// Functions that a call through a pointer can reach, by type, with their places in the table.
     pub targets: BTreeMap<u32, Vec<(u32, u32)>>,
     /// Maps of the kernel.
@@ -358,6 +360,14 @@ fn assign_forms(module: &Module, calls: &Calls, options: &Options, plan: &mut Pl
     if !upper.is_empty() {
         add_machine(plan, upper);
     }
+    let size = |number: &u32| -> usize {
+        let inlined = calls.of(*number).filter(|c| plan.forms.get(c) == Some(&Form::Inline));
+        let inlined: usize = inlined.map(|c| sizes[&c] * sites_in(module, *number, c)).sum();
+        module.function(*number).map_or(0, |f| f.code.len()) + inlined
+    };
+    let is_small = |members: &[u32]| members.iter().map(size).sum::<usize>() <= options.most_fused;
+    let may_fuse = |members: &[u32]| is_small(members) && !options.unfused.contains(&members[0]);
+    plan.fused = (0..plan.machines.len()).filter(|m| may_fuse(&plan.machines[*m])).collect();
 }
 
 /// How often a function calls another directly.

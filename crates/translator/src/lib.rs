@@ -39,6 +39,11 @@ pub struct Options {
     pub inline_single: usize,
     /// Functions called from several places likewise.
     pub inline_small: usize,
+    /// Machines whose members have at most that many operators together are one BPF function: a call costs less, and
+    /// the verifier looks at all of them in one go.
+    pub most_fused: usize,
+    /// Machines, by the wasm number of their first member, that are not.
+    pub unfused: Vec<u32>,
     /// Functions, by wasm number, whose locals live in the arena instead of registers and the frame.
     pub in_arena: Vec<u32>,
     /// Whether runs end when the stack is full. Without that an overflow writes to pages that are not there, which
@@ -63,6 +68,8 @@ impl Default for Options {
         Options {
             inline_single: 600,
             inline_small: 40,
+            most_fused: 600,
+            unfused: Vec::new(),
             in_arena: Vec::new(),
             alone: Vec::new(),
             stack_in_arena: Vec::new(),

@@ -102,6 +102,12 @@ impl Assembler<'_> {
             false => vec![None],
         };
         for hook in hooks {
+            if self.plan.fused.contains(&machine) {
+                let mut records = BTreeMap::new();
+                self.emit(hook, false, |emitter| emitter.fused_machine(machine, &mut records).map(Some))?;
+                self.records.extend(records);
+                continue;
+            }
             for member in &self.plan.machines[machine] {
                 let mut bytes = 0;
                 self.emit(hook, false, |emitter| {

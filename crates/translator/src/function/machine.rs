@@ -1,31 +1,46 @@
 //! Functions that call each other in circles, or in too deep chains: a machine runs them. Their
 //! activation records lie on the stack in the arena. Each is a BPF function, so that the verifier looks
 //! at it alone, which runs from its beginning, or from behind a call, to the next call of another one,
-//! and returns whose record is next. The machine calls them in turn.
+//! and returns whose record is next. The machine calls them in turn. Small ones together are one BPF function
+//! instead ([`super::fused`]).
 //!
 //! A record: u32 where to go on (0: at the beginning), u32 the caller's record, u32 the stack pointer
 //! while it waits, u32 whose it is, u64 the result of the call it waits for, then eight bytes for each
 //! local and waiting operand. The first one's caller is a root record, which only takes the result.
 
+use super::fused::Fused;
 use super::{Emitter, Head};
 use crate::error::TranslateError;
 use crate::manifest::Fault;
 use crate::module::Ty;
 
-const HEAD_BYTES: usize = 24;
-const STATE: usize = 0;
-const CALLER: usize = 4;
-const STACK_POINTER: usize = 8;
-const MEMBER: usize = 12;
+pub(super) const HEAD_BYTES: usize = 24;
+pub(super) const STATE: usize = 0;
+pub(super) const CALLER: usize = 4;
+pub(super) const STACK_POINTER: usize = 8;
+pub(super) const MEMBER: usize = 12;
 const RESULT: usize = 16;
 
 /// A member of a machine being written.
 pub(super) struct Machine {
     pub number: usize,
     /// Variables of the waiting operands, by depth.
-    slots: Vec<String>,
+    pub slots: Vec<String>,
     /// Blocks where calls go on.
-    resumptions: Vec<String>,
+    pub resumptions: Vec<String>,
+    /// What the members share when they are one function.
+    pub fused: Option<Fused>,
+}
+
+impl Machine {
+    pub fn new(number: usize, fused: Option<Fused>) -> Machine {
+        Machine { number, slots: Vec::new(), resumptions: Vec::new(), fused }
+    }
+}
+
+/// Bytes of a record with so many locals and operands.
+pub(super) fn record_bytes(locals: usize, operands: usize) -> usize {
+    (HEAD_BYTES + 8 * (locals + operands)).next_multiple_of(16)
 }
 
 /// Stands for the size of a function's record until all functions are written.
@@ -41,7 +56,7 @@ impl Emitter<'_> {
         let params = self.machine_params(machine);
         self.keep(&params);
         let name = self.member_name(machine, number);
-        self.machine = Some(Machine { number: machine, slots: Vec::new(), resumptions: Vec::new() });
+        self.machine = Some(Machine::new(machine, None));
         self.stack_pointer = self.text.variable("i32");
         let types = function.signature.params.iter().chain(&function.locals);
         // The arguments are in the record already, where locals stay.
@@ -56,7 +71,7 @@ impl Emitter<'_> {
         }
         self.body(function)?;
         let machine = self.machine.take().expect("set above");
-        let bytes = (HEAD_BYTES + 8 * (self.locals.len() + machine.slots.len())).next_multiple_of(16);
+        let bytes = record_bytes(self.locals.len(), machine.slots.len());
         let states = machine.resumptions.iter().enumerate().map(|(i, block)| format!("i32 {}, label %{block}", i + 1));
         let text = self.text.finish().replacen("<<states>>", &states.collect::<Vec<_>>().join(" "), 1);
         Ok((Head { name, params }, text, bytes))
@@ -126,7 +141,7 @@ impl Emitter<'_> {
         on
     }
 
-    fn machine_params(&self, machine: usize) -> Vec<String> {
+    pub(super) fn machine_params(&self, machine: usize) -> Vec<String> {
         let context = self.plan.machine_needs_context(machine).then(|| "ptr %ctx".to_string());
         context.into_iter().chain(["i64 %sp".to_string()]).collect()
     }
@@ -139,14 +154,23 @@ impl Emitter<'_> {
         format!("@m{number}{}", self.machine_suffix(machine))
     }
 
-    fn machine_suffix(&self, machine: usize) -> String {
+    pub(super) fn machine_suffix(&self, machine: usize) -> String {
         match self.hook.filter(|_| self.plan.machine_is_by_hook(machine)) {
             Some(hook) => format!("_{}", hook.name()),
             None => String::new(),
         }
     }
 
-    fn the_machine(&mut self) -> &mut Machine {
+    fn is_fused(&self) -> bool {
+        self.machine.as_ref().is_some_and(|m| m.fused.is_some())
+    }
+
+    /// Whether locals are where the record is, and not variables.
+    pub(super) fn has_locals_in_record(&self) -> bool {
+        self.machine.as_ref().is_some_and(|m| m.fused.is_none())
+    }
+
+    pub(super) fn the_machine(&mut self) -> &mut Machine {
         self.machine.as_mut().expect("inside a machine")
     }
 
@@ -160,17 +184,17 @@ impl Emitter<'_> {
     }
 
     /// Pointer to a field of a record.
-    fn field(&mut self, record: &str, offset: usize) -> String {
+    pub(super) fn field(&mut self, record: &str, offset: usize) -> String {
         let base = self.arena_pointer(record);
         self.text.value(format!("getelementptr i8, ptr {base}, i64 {offset}"))
     }
 
-    fn load_field(&mut self, record: &str, offset: usize) -> String {
+    pub(super) fn load_field(&mut self, record: &str, offset: usize) -> String {
         let place = self.field(record, offset);
         self.text.value(format!("load i32, ptr {place}, align 4"))
     }
 
-    fn store_field(&mut self, record: &str, offset: usize, value: &str) {
+    pub(super) fn store_field(&mut self, record: &str, offset: usize, value: &str) {
         let place = self.field(record, offset);
         self.text.line(format!("store i32 {value}, ptr {place}, align 4"));
     }
@@ -181,28 +205,36 @@ impl Emitter<'_> {
         self.field("%sp", HEAD_BYTES + 8 * index)
     }
 
-    fn operand_in_record(&mut self, depth: usize) -> String {
-        self.field("%sp", HEAD_BYTES + 8 * (self.locals.len() + depth))
+    fn operand_in_record(&mut self, record: &str, depth: usize) -> String {
+        self.field(record, HEAD_BYTES + 8 * (self.locals.len() + depth))
     }
 
     /// Stores the stack pointer and the operands of the current function in its record.
     fn save(&mut self) {
         let sp = self.stack_pointer();
         self.store_field("%sp", STACK_POINTER, &sp);
-        for depth in 0..self.operands.len() {
-            let slot = self.operands[depth].1.clone();
-            let value = self.text.value(format!("load i64, ptr {slot}"));
-            let place = self.operand_in_record(depth);
-            self.text.line(format!("store i64 {value}, ptr {place}, align 8"));
-        }
+        self.save_operands("%sp");
     }
 
     fn restore(&mut self) {
         let sp = self.load_field("%sp", STACK_POINTER);
         self.text.line(format!("store i32 {sp}, ptr {}", self.stack_pointer));
+        self.restore_operands("%sp");
+    }
+
+    pub(super) fn save_operands(&mut self, record: &str) {
         for depth in 0..self.operands.len() {
             let slot = self.operands[depth].1.clone();
-            let place = self.operand_in_record(depth);
+            let value = self.text.value(format!("load i64, ptr {slot}"));
+            let place = self.operand_in_record(record, depth);
+            self.text.line(format!("store i64 {value}, ptr {place}, align 8"));
+        }
+    }
+
+    pub(super) fn restore_operands(&mut self, record: &str) {
+        for depth in 0..self.operands.len() {
+            let slot = self.operands[depth].1.clone();
+            let place = self.operand_in_record(record, depth);
             let value = self.text.value(format!("load i64, ptr {place}, align 8"));
             self.text.line(format!("store i64 {value}, ptr {slot}"));
         }
@@ -228,6 +260,9 @@ impl Emitter<'_> {
 
     /// A call of a member by a member.
     pub(super) fn call_inside(&mut self, number: u32, arguments: &[String], offset: u32) -> String {
+        if self.is_fused() {
+            return self.fused_call(number, arguments, offset);
+        }
         self.save();
         let state = self.the_machine().resumptions.len() + 1;
         self.store_field("%sp", STATE, &state.to_string());
@@ -245,6 +280,9 @@ impl Emitter<'_> {
 
     /// The return of a member.
     pub(super) fn machine_return(&mut self, value: &str) {
+        if self.is_fused() {
+            return self.fused_return(value);
+        }
         let caller = self.load_field("%sp", CALLER);
         let caller = self.widen(Ty::I32, &caller);
         let place = self.field(&caller, RESULT);
@@ -255,12 +293,18 @@ impl Emitter<'_> {
     /// A call of a member from outside.
     pub(super) fn call_machine(&mut self, machine: usize, number: u32, arguments: &[String], offset: u32) -> String {
         const ROOT_BYTES: usize = HEAD_BYTES.next_multiple_of(16);
-        let record = self.new_record(number, ROOT_BYTES, arguments, offset);
-        let root = self.text.value(format!("add i64 {record}, {}", size_mark(number)));
-        let narrow = self.text.value(format!("trunc i64 {root} to i32"));
-        self.store_field(&record, CALLER, &narrow);
+        let is_fused = self.plan.fused.contains(&machine);
+        let record = self.new_record(number, if is_fused { 0 } else { ROOT_BYTES }, arguments, offset);
+        let name = if is_fused {
+            self.fused_name(machine)
+        } else {
+            let root = self.text.value(format!("add i64 {record}, {}", size_mark(number)));
+            let narrow = self.text.value(format!("trunc i64 {root} to i32"));
+            self.store_field(&record, CALLER, &narrow);
+            self.machine_name(machine)
+        };
         let context = if self.plan.machine_needs_context(machine) { "ptr %ctx, " } else { "" };
-        let (name, place) = (self.machine_name(machine), self.place);
+        let place = self.place;
         self.text.value(format!("call i64 {name}({context}i64 {record}), !dbg !{place}"))
     }
 }
