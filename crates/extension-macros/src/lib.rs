@@ -1,4 +1,4 @@
-//! The attributes of extensions: `#[xdp]`, `#[tc]`, `#[cgroup]`, `#[tracepoint]`, `#[derive(Plain)]`, `#[derive(Shared)]`.
+//! The attributes of extensions: one for each hook, such as `#[xdp]`, `#[derive(Plain)]`, `#[derive(Shared)]`.
 //!
 //! Without dependencies, so that an extension builds offline: what is generated is put together as text.
 
@@ -11,21 +11,63 @@ use proc_macro::{Delimiter, TokenStream, TokenTree};
 #[proc_macro_attribute]
 pub fn xdp(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let verdicts = [("aborted", 0), ("drop", 1), ("pass", 2)];
-    program("xdp", "run_xdp", &verdicts, 2, arguments, item)
+    program("xdp", "hook::run_xdp", &verdicts, 2, arguments, item)
 }
 
 /// Marks a function `fn(&mut Tc) -> TcVerdict` as a tc program. `#[tc(on_panic = drop)]` names the
 /// verdict after a panic; without it packets pass.
 #[proc_macro_attribute]
 pub fn tc(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    program("tc", "run_tc", &[("pass", 0), ("drop", 2)], 0, arguments, item)
+    program("tc", "hook::run_tc", &[("pass", 0), ("drop", 2)], 0, arguments, item)
 }
 
 /// Marks a function `fn(&mut Cgroup) -> CgroupVerdict` as a program of a control group. `#[cgroup(on_panic = drop)]`
 /// names the verdict after a panic; without it packets pass.
 #[proc_macro_attribute]
 pub fn cgroup(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    program("cgroup", "run_cgroup", &[("drop", 0), ("pass", 1)], 1, arguments, item)
+    program("cgroup", "hook::run_cgroup", &CGROUP_VERDICTS, 1, arguments, item)
+}
+
+/// What programs of control groups return.
+const CGROUP_VERDICTS: [(&str, i32); 2] = [("drop", 0), ("pass", 1)];
+
+/// Marks a function `fn(&mut Connect4) -> CgroupVerdict` as a program that processes of a control group pass when they
+/// connect an IPv4 socket. `#[connect4(on_panic = drop)]` names the verdict after a panic; without it they may.
+#[proc_macro_attribute]
+pub fn connect4(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    program("connect4", "socket::run_connect4", &CGROUP_VERDICTS, 1, arguments, item)
+}
+
+/// The same for IPv6: `fn(&mut Connect6) -> CgroupVerdict`.
+#[proc_macro_attribute]
+pub fn connect6(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    program("connect6", "socket::run_connect6", &CGROUP_VERDICTS, 1, arguments, item)
+}
+
+/// Marks a function `fn(&mut SocketOption) -> CgroupVerdict` as a program that processes of a control group pass when
+/// they ask for an option of a socket. `#[getsockopt(on_panic = drop)]` names the verdict after a panic.
+#[proc_macro_attribute]
+pub fn getsockopt(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    program("getsockopt", "socket::run_socket_option", &CGROUP_VERDICTS, 1, arguments, item)
+}
+
+/// The same for options that are set.
+#[proc_macro_attribute]
+pub fn setsockopt(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    program("setsockopt", "socket::run_socket_option", &CGROUP_VERDICTS, 1, arguments, item)
+}
+
+/// Marks a function `fn(&mut Connection)` as a program that sees what happens to the TCP connections of a control
+/// group.
+#[proc_macro_attribute]
+pub fn sock_ops(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    program("sock_ops", "socket::run_connection", &[], 1, arguments, item)
+}
+
+/// Marks a function `fn(&mut Sample)` as a program that runs so and so often on each processor.
+#[proc_macro_attribute]
+pub fn perf_event(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    program("perf_event", "sample::run_perf_event", &[], 0, arguments, item)
 }
 
 /// Marks a function `fn(&mut Tracepoint, ...)` as a program at the tracepoint of that name:
@@ -91,7 +133,7 @@ fn program(
     let entry = format!(
         "#[cfg(any(target_arch = \"wasm32\", target_os = \"none\"))] const _: () = {{
             #[unsafe(export_name = \"kara:{hook}:{verdict}:{name}\")]
-            extern \"C\" fn entry() -> i32 {{ ::karakoram_extension::hook::{runner}({name}) }}
+            extern \"C\" fn entry() -> i32 {{ ::karakoram_extension::{runner}({name}) }}
         }};"
     );
     let entry: TokenStream = entry.parse().expect("well-formed");
@@ -103,6 +145,9 @@ fn on_panic(arguments: TokenStream, verdicts: &[(&str, i32)], default: i32) -> R
     match text.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => Ok(default),
         ["on_panic", "=", wanted] => {
+            if verdicts.is_empty() {
+                return Err("there is nothing to decide after a panic at this hook".to_string());
+            }
             let names: Vec<&str> = verdicts.iter().map(|(n, _)| *n).collect();
             let found = verdicts.iter().find(|(n, _)| *n == wanted);
             found.map(|(_, v)| *v).ok_or(format!("on_panic is one of {}", names.join(", ")))

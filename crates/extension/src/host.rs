@@ -51,6 +51,24 @@ fn end_with_panic(info: &core::panic::PanicInfo) -> ! {
     unsafe { panic(file.as_ptr(), file.len(), line) }
 }
 
+/// What the program is given of its context, by place: at most twelve words.
+#[cfg(any(target_arch = "wasm32", target_os = "none"))]
+#[inline(always)]
+pub(crate) fn argument(place: usize) -> u64 {
+    let at = (control() + crate::layout::ARGUMENTS + 8 * place) as *const u64;
+    // SAFETY: the control page is this run's alone, and has room for twelve.
+    unsafe { at.read() }
+}
+
+/// Changes one of them, which counts where the hook lets it.
+#[cfg(any(target_arch = "wasm32", target_os = "none"))]
+#[inline(always)]
+pub(crate) fn set_argument(place: usize, value: u64) {
+    let at = (control() + crate::layout::ARGUMENTS + 8 * place) as *mut u64;
+    // SAFETY: as above.
+    unsafe { at.write(value) }
+}
+
 #[cfg(not(any(target_arch = "wasm32", target_os = "none")))]
 pub(crate) use native::*;
 
@@ -63,6 +81,8 @@ pub(crate) mod native {
         pub(crate) static PACKET: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
         /// What [`now`] says next; none is the real time.
         pub(crate) static TIME: Cell<Option<u64>> = const { Cell::new(None) };
+        /// What the program is given of its context.
+        pub(crate) static ARGUMENTS: Cell<[u64; 12]> = const { Cell::new([0; 12]) };
         static RANDOM: Cell<u32> = const { Cell::new(0x9e37_79b9) };
         /// Pieces of a kernel's memory: where, and what is there.
         pub(crate) static MEMORY: RefCell<Vec<(u64, Vec<u8>)>> = const { RefCell::new(Vec::new()) };
@@ -85,6 +105,16 @@ pub(crate) mod native {
 
     pub fn cpu() -> u32 {
         0
+    }
+
+    pub fn argument(place: usize) -> u64 {
+        ARGUMENTS.get()[place]
+    }
+
+    pub fn set_argument(place: usize, value: u64) {
+        let mut arguments = ARGUMENTS.get();
+        arguments[place] = value;
+        ARGUMENTS.set(arguments);
     }
 
     pub fn packet_length() -> u32 {

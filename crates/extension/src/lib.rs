@@ -46,7 +46,9 @@ pub mod layout;
 pub mod map;
 mod packet;
 mod plain;
+pub mod sample;
 mod shared;
+pub mod socket;
 #[cfg(not(any(target_arch = "wasm32", target_os = "none")))]
 pub mod testing;
 pub mod tracepoint;
@@ -54,10 +56,14 @@ pub mod tracepoint;
 pub use buffer::Buffer;
 pub use header::{Be16, Be32, Ethernet, Icmp, Ipv4, Ipv6, Tcp, Udp};
 pub use hook::{Cgroup, CgroupVerdict, Tc, TcVerdict, Xdp, XdpVerdict};
-pub use karakoram_extension_macros::{Plain, Shared, cgroup, tc, tracepoint, xdp};
+pub use karakoram_extension_macros::{
+    Plain, Shared, cgroup, connect4, connect6, getsockopt, perf_event, setsockopt, sock_ops, tc, tracepoint, xdp,
+};
 pub use packet::Packet;
 pub use plain::{Plain, view, view_mut};
+pub use sample::Sample;
 pub use shared::{Counter, Mutex, MutexGuard, PerCpu, Shared};
+pub use socket::{Connect4, Connect6, Connection, SocketOption, TcpEvent};
 pub use tracepoint::{Address, Tracepoint};
 
 /// Nanoseconds since the machine started.

@@ -103,7 +103,5 @@ pub fn run<R>(program: impl FnOnce(&mut Tracepoint) -> R) -> R {
 #[doc(hidden)]
 #[inline(always)]
 pub fn argument<T: Argument>(number: usize) -> T {
-    let at = (host::control() + crate::layout::ARGUMENTS + 8 * number) as *const u64;
-    // SAFETY: the control page is this run's alone, and has room for twelve arguments.
-    T::from_word(unsafe { at.read() })
+    T::from_word(host::argument(number))
 }

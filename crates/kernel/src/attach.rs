@@ -5,7 +5,7 @@ use crate::errno::Errno;
 use crate::error::KernelError;
 use crate::load::LoadedProgram;
 use crate::map::Map;
-use crate::sys::attach;
+use crate::sys::{attach, os};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// How an XDP program is run.
@@ -26,6 +26,21 @@ pub enum Direction {
     Egress,
 }
 
+/// What programs of control groups see besides packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SocketHook {
+    /// IPv4 sockets that are connected.
+    Connect4,
+    /// IPv6 sockets that are connected.
+    Connect6,
+    /// Options that are asked for.
+    Getsockopt,
+    /// Options that are set.
+    Setsockopt,
+    /// What happens to TCP connections.
+    SockOps,
+}
+
 /// A program in place; dropping it takes the program away.
 #[derive(Debug)]
 pub struct Attachment {
@@ -34,6 +49,12 @@ pub struct Attachment {
 
 const CGROUP_INET_INGRESS: u32 = 0;
 const CGROUP_INET_EGRESS: u32 = 1;
+const CGROUP_SOCK_OPS: u32 = 3;
+const CGROUP_INET4_CONNECT: u32 = 10;
+const CGROUP_INET6_CONNECT: u32 = 11;
+const CGROUP_GETSOCKOPT: u32 = 21;
+const CGROUP_SETSOCKOPT: u32 = 22;
+const PERF_EVENT: u32 = 41;
 const XDP: u32 = 37;
 const TCX_INGRESS: u32 = 46;
 const TCX_EGRESS: u32 = 47;
@@ -71,6 +92,32 @@ pub fn cgroup(program: &LoadedProgram, group: BorrowedFd, direction: Direction) 
     // The kernel takes the group where it takes a device of others.
     let link = attach::link_device(program.as_fd(), group.as_raw_fd() as u32, attach_type, 0);
     link.map(|link| Attachment { _link: link }).map_err(|e| failed(program, "a control group", e))
+}
+
+/// Attaches a program to the sockets of the processes of a control group, an open folder as for [`cgroup`].
+pub fn cgroup_sockets(program: &LoadedProgram, group: BorrowedFd, hook: SocketHook) -> Result<Attachment, KernelError> {
+    let attach_type = match hook {
+        SocketHook::Connect4 => CGROUP_INET4_CONNECT,
+        SocketHook::Connect6 => CGROUP_INET6_CONNECT,
+        SocketHook::Getsockopt => CGROUP_GETSOCKOPT,
+        SocketHook::Setsockopt => CGROUP_SETSOCKOPT,
+        SocketHook::SockOps => CGROUP_SOCK_OPS,
+    };
+    let link = attach::link_device(program.as_fd(), group.as_raw_fd() as u32, attach_type, 0);
+    link.map(|link| Attachment { _link: link }).map_err(|e| failed(program, "a control group", e))
+}
+
+/// Has a perf_event program run so often a second on each processor that is there, when that does anything.
+pub fn clocks(program: &LoadedProgram, frequency_hz: u64) -> Result<Vec<Attachment>, KernelError> {
+    let processors = 0..os::possible_cpus().unwrap_or(1) as u32;
+    let one = |processor| {
+        // The link keeps the event.
+        let event = attach::open_clock(processor, frequency_hz)?;
+        attach::link_device(program.as_fd(), event.as_raw_fd() as u32, PERF_EVENT, 0)
+    };
+    let links = processors.map(one).filter(|link| !matches!(link, Err(Errno::ENODEV)));
+    let attached = links.map(|link| link.map(|link| Attachment { _link: link }));
+    attached.collect::<Result<_, _>>().map_err(|e| failed(program, "the processors' clocks", e))
 }
 
 /// Attaches an sk_skb program as the verdict on what the sockets of a map receive. It stays as long as

@@ -18,6 +18,7 @@ impl Errno {
     pub const EACCES: Errno = Errno(libc::EACCES);
     pub const EFAULT: Errno = Errno(libc::EFAULT);
     pub const EBUSY: Errno = Errno(libc::EBUSY);
+    pub const ENODEV: Errno = Errno(libc::ENODEV);
     pub const EEXIST: Errno = Errno(libc::EEXIST);
     pub const ENOEXEC: Errno = Errno(libc::ENOEXEC);
     pub const EINVAL: Errno = Errno(libc::EINVAL);

@@ -2,7 +2,8 @@
 
 use crate::Options;
 use crate::error::{TranslateError, unsupported};
-use crate::graph::{Form, Hook, Plan};
+use crate::graph::{Form, Plan};
+use crate::hook::Hook;
 use crate::host::Host;
 use crate::layout;
 use crate::manifest::{Fault, Site};

@@ -7,6 +7,7 @@
 
 use crate::Options;
 use crate::error::{TranslateError, unsupported};
+use crate::hook::Hook;
 use crate::host::Host;
 use crate::maps::{self, KernelMap};
 use crate::module::Module;
@@ -22,43 +23,6 @@ const MACHINE_FRAMES: usize = 2;
 
 /// Operators of the smallest functions, which take less where they are called than a call does.
 const MOST_SMALLEST: usize = 12;
-
-/// What a program is attached to.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Hook {
-    /// Express data path.
-    Xdp,
-    /// Traffic control.
-    Tc,
-    /// What the processes of a control group send and receive.
-    Cgroup,
-    /// A tracepoint of the kernel.
-    Tracepoint,
-}
-
-impl Hook {
-    const ALL: [Hook; 4] = [Hook::Xdp, Hook::Tc, Hook::Cgroup, Hook::Tracepoint];
-
-    /// Name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Hook::Xdp => "xdp",
-            Hook::Tc => "tc",
-            Hook::Cgroup => "cgroup",
-            Hook::Tracepoint => "tracepoint",
-        }
-    }
-
-    fn from_name(name: &str) -> Option<Hook> {
-        Hook::ALL.into_iter().find(|h| h.name() == name)
-    }
-
-    /// Bits of a verdict. Where not every number is one, the verifier wants to see that no other is returned, also
-    /// after a panic.
-    pub fn verdict_bits(self) -> Option<u32> {
-        (self == Hook::Cgroup).then_some(1)
-    }
-}
 
 /// How a function is translated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,10 +53,9 @@ pub struct Entry {
 impl Entry {
     /// The section of the object, which says where the program belongs.
     pub fn section(&self) -> String {
-        match (self.hook, &self.target) {
-            (Hook::Tracepoint, Some((target, _))) => format!("tp_btf/{target}"),
-            (Hook::Cgroup, _) => "cgroup_skb/ingress".to_string(),
-            (hook, _) => hook.name().to_string(),
+        match &self.target {
+            Some((target, _)) => format!("{}/{target}", self.hook.section()),
+            None => self.hook.section().to_string(),
         }
     }
 }
@@ -225,7 +188,7 @@ fn entries(module: &Module) -> Result<Vec<Entry>, TranslateError> {
     }
     match entries.is_empty() {
         true => Err(TranslateError::Invalid(
-            "no program in it: nothing is marked #[xdp], #[tc], #[cgroup] or #[tracepoint]".into(),
+            "no program in it: nothing is marked with the attribute of a hook, such as #[xdp] or #[tc]".into(),
         )),
         false => Ok(entries),
     }

@@ -48,7 +48,7 @@ pub mod control {
     pub const LOG: u32 = 0x100;
     /// Entries of the ring.
     pub const LOG_ENTRIES: u32 = 16;
-    /// u64 each: arguments of the tracepoint.
+    /// u64 each: arguments of the tracepoint, or what programs at other hooks are given of their context.
     pub const ARGUMENTS: u32 = 0x300;
     /// Most arguments of a tracepoint.
     pub const MOST_ARGUMENTS: u32 = 12;

@@ -13,6 +13,7 @@ mod debug;
 pub mod error;
 mod function;
 mod graph;
+pub mod hook;
 mod host;
 pub mod launder;
 pub mod layout;

@@ -32,7 +32,7 @@ pub struct Manifest {
 pub struct Program {
     /// Name.
     pub name: String,
-    /// Hook: `xdp`, `tc`, `cgroup`, `tracepoint`.
+    /// Hook ([`crate::hook::Hook::name`]).
     pub hook: String,
     /// Tracepoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,7 +9,8 @@ mod support;
 use crate::debug::{Debug, Param};
 use crate::error::TranslateError;
 use crate::function::{self, Emitter};
-use crate::graph::{Entry, Form, Hook, Plan};
+use crate::graph::{Entry, Form, Plan};
+use crate::hook::Hook;
 use crate::layout::{self, control};
 use crate::manifest::{Exported, IMAGE_SECTION, Manifest, Program, SECTION, Site};
 use crate::module::Module;
@@ -68,7 +69,8 @@ fn param_of(hook: Hook) -> Param {
     match hook {
         Hook::Xdp => Param::Xdp,
         Hook::Tc | Hook::Cgroup => Param::Tc,
-        Hook::Tracepoint => Param::Words,
+        // Nothing of it but the program itself is handed the context.
+        _ => Param::Words,
     }
 }
 
@@ -204,13 +206,14 @@ leaked:
   call i64 @kara_leaked(i64 %sp), !dbg !{place}
   br label %done
 done:
-  store volatile i64 0, ptr %busyp, align 8
+{results}  store volatile i64 0, ptr %busyp, align 8
   {leave}
 }}
 ",
             name = entry.name,
             section = entry.section(),
             arguments = arguments(entry),
+            results = entry.hook.copy_out(control::ARGUMENTS),
             stride = count * layout::REGION_BYTES as usize,
             first = layout::REGIONS_AT as usize + number * layout::REGION_BYTES as usize,
             cast = cast("%region"),
@@ -315,10 +318,10 @@ fn ways_out(entry: &Entry) -> (String, String) {
     }
 }
 
-/// Puts the arguments of a tracepoint where the program finds them. Some are pointers to the verifier; in the arena
-/// they are numbers.
+/// Puts where the program finds it what it is given of its context, and the arguments of a tracepoint. Some of these
+/// are pointers to the verifier; in the arena they are numbers.
 fn arguments(entry: &Entry) -> String {
-    let mut text = String::new();
+    let mut text = entry.hook.copy_in(control::ARGUMENTS);
     for n in 0..entry.target.as_ref().map_or(0, |(_, count)| (*count).min(control::MOST_ARGUMENTS)) {
         let (from, to) = (8 * n, control::ARGUMENTS + 8 * n);
         let _ = write!(

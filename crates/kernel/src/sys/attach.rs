@@ -4,7 +4,7 @@
 use super::{Command, Result, attr, bpf, bpf_fd};
 use crate::errno::Errno;
 use std::mem::size_of;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// `BPF_LINK_CREATE` on a network device of this thread's network namespace. The attachment ends when
 /// the descriptor is closed.
@@ -37,6 +37,27 @@ pub fn open_tracepoint(program: BorrowedFd) -> Result<OwnedFd> {
     let mut attr = attr::RawTracepoint { prog_fd: program.as_raw_fd() as u32, ..Default::default() };
     // SAFETY: the name is null, which this kind of program wants.
     unsafe { bpf_fd(Command::RawTracepointOpen, &mut attr) }
+}
+
+/// `perf_event_open` on the clock of a processor (`PERF_COUNT_SW_CPU_CLOCK`), whatever runs there.
+pub fn open_clock(processor: u32, frequency_hz: u64) -> Result<OwnedFd> {
+    let attr = attr::ClockEvent::new(frequency_hz);
+    // SAFETY: the block is as long as it says, and holds no pointers.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const attr,
+            -1 as libc::pid_t,
+            processor as libc::c_int,
+            -1 as libc::c_int,
+            attr::ClockEvent::CLOSE_ON_EXEC,
+        )
+    };
+    match fd {
+        // SAFETY: a new descriptor that nobody else has.
+        0.. => Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) }),
+        _ => Err(Errno::last()),
+    }
 }
 
 /// `BPF_ENABLE_STATS` for run times: counted as long as the descriptor is open.

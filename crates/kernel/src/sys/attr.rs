@@ -151,6 +151,45 @@ pub(super) struct ProgAttach {
     pub attach_flags: u32,
 }
 
+/// `struct perf_event_attr` as it was first, for samples of a processor's clock.
+#[repr(C)]
+pub(super) struct ClockEvent {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_frequency: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup: u32,
+    breakpoint: u32,
+    address: u64,
+}
+
+impl ClockEvent {
+    /// `PERF_FLAG_FD_CLOEXEC`.
+    pub const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
+
+    pub fn new(frequency_hz: u64) -> ClockEvent {
+        const SOFTWARE: u32 = 1;
+        const CPU_CLOCK: u64 = 0;
+        /// The frequency is one, and no period.
+        const IS_FREQUENCY: u64 = 1 << 10;
+        ClockEvent {
+            kind: SOFTWARE,
+            size: size_of::<ClockEvent>() as u32,
+            config: CPU_CLOCK,
+            sample_frequency: frequency_hz,
+            sample_type: 0,
+            read_format: 0,
+            flags: IS_FREQUENCY,
+            wakeup: 0,
+            breakpoint: 0,
+            address: 0,
+        }
+    }
+}
+
 /// `BPF_RAW_TRACEPOINT_OPEN`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -246,6 +285,7 @@ const _: () = {
     assert!(offset_of!(MapCreate, map_extra) == 64 && size_of::<MapCreate>() == 72);
     assert!(size_of::<MapElement>() == 32);
     assert!(offset_of!(LinkCreate, expected_revision) == 24 && size_of::<LinkCreate>() == 32);
+    assert!(size_of::<ClockEvent>() == 64);
     assert!(size_of::<ProgAttach>() == 16 && size_of::<RawTracepoint>() == 24);
     assert!(offset_of!(MapBatch, map_fd) == 36 && size_of::<MapBatch>() == 56);
     assert!(offset_of!(TestRun, ctx_in) == 48 && offset_of!(TestRun, batch_size) == 72);

@@ -1,7 +1,7 @@
 //! Calls of host functions, and of the user's function by its program.
 
 use crate::function::Emitter;
-use crate::graph::Hook;
+use crate::hook::Hook;
 use crate::host::Host;
 use crate::layout;
 use crate::module::Ty;
@@ -25,7 +25,7 @@ pub(super) const KERNEL_READ: &str = "kara_kernel_read_";
 fn interface_offset(hook: Hook) -> u32 {
     match hook {
         Hook::Xdp => 12,
-        Hook::Tc | Hook::Cgroup | Hook::Tracepoint => 40,
+        _ => 40,
     }
 }
 
@@ -89,7 +89,7 @@ impl Emitter<'_> {
                     self.helper(helper::XDP_ADJUST_HEAD, &format!("ptr %ctx, i64 {delta}"))
                 }
                 // There is none; an error, as when there is no room.
-                Hook::Tc | Hook::Cgroup | Hook::Tracepoint => "-1".to_string(),
+                _ => "-1".to_string(),
             },
             Host::AdjustTail => {
                 let delta = self.signed(&arguments[0]);
@@ -101,7 +101,7 @@ impl Emitter<'_> {
                         let length = self.text.value(format!("add i64 {length}, {delta}"));
                         self.helper(helper::SKB_CHANGE_TAIL, &format!("ptr %ctx, i64 {length}, i64 0"))
                     }
-                    Hook::Cgroup | Hook::Tracepoint => "-1".to_string(),
+                    _ => "-1".to_string(),
                 }
             }
             Host::Interface => {

@@ -5,7 +5,7 @@ use super::Assembler;
 use super::blocks::assembly;
 use crate::debug::Param;
 use crate::function::{Emitter, distance};
-use crate::graph::Hook;
+use crate::hook::Hook;
 use crate::layout;
 
 /// Largest offset in a packet. The verifier stops following pointers at 65535.
@@ -17,7 +17,7 @@ const SHORT_COPY: u32 = 64;
 fn bounds(hook: Hook) -> (u32, u32) {
     match hook {
         Hook::Xdp => (0, 4),
-        Hook::Tc | Hook::Cgroup | Hook::Tracepoint => (76, 80),
+        _ => (76, 80),
     }
 }
 
@@ -37,7 +37,7 @@ impl Emitter<'_> {
                 self.text.value(format!("extractvalue {{ i64, i64 }} {pair}, 0"))
             }
             Hook::Tc => self.text.value(format!("call i64 @kara_packet_length_tc(ptr %ctx), !dbg !{place}")),
-            Hook::Cgroup | Hook::Tracepoint => {
+            _ => {
                 let pair = self.text.value(
                     "call { i64, i64 } asm sideeffect \"$0 = *(u32 *)($2 + 80)\\0A$1 = *(u32 *)($2 + 76)\\0A$0 -= $1\", \"=&r,=&r,r\"(ptr %ctx)",
                 );

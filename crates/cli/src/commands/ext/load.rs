@@ -6,7 +6,7 @@ use crate::arguments::Common;
 use crate::failure::{Answer, Failure};
 use crate::{interrupt, output};
 use karakoram_installer::{Panic, State};
-use karakoram_kernel::attach::{self, Attachment, Direction, XdpMode};
+use karakoram_kernel::attach::{self, Attachment, Direction, SocketHook, XdpMode};
 use karakoram_kernel::errno::Errno;
 use karakoram_kernel::error::KernelError;
 use serde_json::json;
@@ -30,7 +30,7 @@ pub struct Options {
     /// Interface of the current network namespace, for xdp and tc programs
     #[arg(short, long, value_name = "NAME")]
     interface: Option<String>,
-    /// Folder of a control group (cgroup v2), for cgroup programs
+    /// Folder of a control group (cgroup v2), for programs of control groups
     #[arg(long, value_name = "FOLDER")]
     cgroup: Option<PathBuf>,
     /// Only this program; may be repeated
@@ -39,6 +39,9 @@ pub struct Options {
     /// Which way, for tc and cgroup programs
     #[arg(long, value_enum, default_value_t = Way::Ingress)]
     direction: Way,
+    /// Samples a second on each processor, for perf_event programs
+    #[arg(long, value_name = "HZ", default_value_t = 99)]
+    frequency: u64,
     /// Run XDP in the stack instead of the driver
     #[arg(long)]
     generic: bool,
@@ -54,6 +57,22 @@ pub struct Options {
     /// Set in the process that stays
     #[arg(long, hide = true)]
     holder: bool,
+}
+
+/// What programs of control groups see besides packets, by the hook's name.
+fn socket_hook(hook: &str) -> Option<SocketHook> {
+    Some(match hook {
+        "connect4" => SocketHook::Connect4,
+        "connect6" => SocketHook::Connect6,
+        "getsockopt" => SocketHook::Getsockopt,
+        "setsockopt" => SocketHook::Setsockopt,
+        "sock_ops" => SocketHook::SockOps,
+        _ => return None,
+    })
+}
+
+fn is_of_group(hook: &str) -> bool {
+    hook == "cgroup" || socket_hook(hook).is_some()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -127,12 +146,15 @@ impl Options {
         };
         match hook {
             "xdp" | "tc" if self.interface.is_none() => missing("an interface", "--interface NAME"),
-            "cgroup" if self.cgroup.is_none() => missing("a control group", "--cgroup FOLDER, below /sys/fs/cgroup"),
+            hook if is_of_group(hook) && self.cgroup.is_none() => {
+                missing("a control group", "--cgroup FOLDER, below /sys/fs/cgroup")
+            }
             _ => Ok(()),
         }
     }
 
-    fn attach(&self, loaded: &Loaded, program: &str) -> Result<Attachment, Failure> {
+    /// In one place, or on every processor.
+    fn attach(&self, loaded: &Loaded, program: &str) -> Result<Vec<Attachment>, Failure> {
         let direction = match self.direction {
             Way::Ingress => Direction::Ingress,
             Way::Egress => Direction::Egress,
@@ -140,21 +162,27 @@ impl Options {
         let hook = loaded.hook(program);
         self.has_place(program, &hook)?;
         let loaded = loaded.program(program);
+        let one = |attached: Result<Attachment, KernelError>| attached.map(|attached| vec![attached]);
         let (attached, help) = match hook.as_str() {
+            "perf_event" => (attach::clocks(loaded, self.frequency), "`kara doctor` says what this kernel permits"),
             "xdp" => {
                 let mode = if self.generic { XdpMode::Generic } else { XdpMode::Native };
                 (
-                    attach::xdp(loaded, self.interface_number()?, mode),
+                    one(attach::xdp(loaded, self.interface_number()?, mode)),
                     "an interface whose driver has no XDP takes --generic",
                 )
             }
-            "tc" => (attach::tcx(loaded, self.interface_number()?, direction), "Linux 6.6 and later have tcx"),
-            "cgroup" => {
+            "tc" => (one(attach::tcx(loaded, self.interface_number()?, direction)), "Linux 6.6 and later have tcx"),
+            hook if is_of_group(hook) => {
                 let path = self.cgroup.as_deref().unwrap_or(Path::new(""));
                 let group = File::open(path).map_err(|e| Failure::file(&path.display().to_string(), "open", &e))?;
-                (attach::cgroup(loaded, group.as_fd(), direction), "it must be a folder of cgroup v2")
+                let attached = match socket_hook(hook) {
+                    Some(hook) => attach::cgroup_sockets(loaded, group.as_fd(), hook),
+                    None => attach::cgroup(loaded, group.as_fd(), direction),
+                };
+                (one(attached), "it must be a folder of cgroup v2")
             }
-            _ => (attach::tracepoint(loaded), "`kara doctor` says what this kernel permits"),
+            _ => (one(attach::tracepoint(loaded)), "`kara doctor` says what this kernel permits"),
         };
         attached.map_err(|e| {
             let is_taken = matches!(e, KernelError::Other { errno: Errno::EBUSY | Errno::EEXIST, .. });
@@ -177,7 +205,10 @@ impl Options {
     fn places(&self, loaded: &Loaded, programs: &[String]) -> String {
         let place = |program: &String| match (loaded.hook(program).as_str(), loaded.target(program)) {
             ("xdp" | "tc", _) => self.interface.clone().unwrap_or_default(),
-            ("cgroup", _) => self.cgroup.as_ref().map_or(String::new(), |c| format!("control group {}", c.display())),
+            ("perf_event", _) => format!("every processor, {} times a second", self.frequency),
+            (hook, _) if is_of_group(hook) => {
+                self.cgroup.as_ref().map_or(String::new(), |c| format!("control group {}", c.display()))
+            }
             (_, target) => format!("tracepoint {}", target.unwrap_or_default()),
         };
         let mut places: Vec<String> = Vec::new();
@@ -251,6 +282,7 @@ impl Options {
         command.args(["ext", "load", "--holder", "--name", name]);
         command.args(self.interface.iter().flat_map(|name| ["--interface", name.as_str()]));
         command.args(self.cgroup.iter().flat_map(|folder| ["--cgroup".as_ref(), folder.as_os_str()]));
+        command.arg("--frequency").arg(self.frequency.to_string());
         command.arg(&self.object).args(self.prog.iter().flat_map(|p| ["--prog", p.as_str()]));
         command.args(["--direction", if self.direction == Way::Egress { "egress" } else { "ingress" }]);
         command.args(self.generic.then_some("--generic"));
