@@ -21,6 +21,9 @@ const MOST_GROWTH: i64 = 10;
 /// Slots of a function that is put in place of all calls for the goal of time.
 const MOST_COPIED: usize = 16;
 
+/// Slots that are gone through for all changes together: each looks at the whole program.
+const MOST_WORK: usize = 100_000;
+
 /// What may be done.
 struct Wanted<'a> {
     options: &'a Options<'a>,
@@ -49,7 +52,12 @@ pub fn reshaped(program: Program, options: &Options, keeps: &dyn Fn(FuncId) -> b
     }
     remove_unused(&mut proven, wanted);
     if wanted.uses(INLINE) {
+        let mut work = 0;
         for callee in callees_first(proven.program()) {
+            work += proven.program().slots() * calls_of(proven.program(), callee).len();
+            if work > MOST_WORK {
+                break;
+            }
             if let Some(better) = without_calls(&proven, callee, wanted) {
                 proven = better;
             }
@@ -132,4 +140,22 @@ fn callees_first(program: &Program) -> Vec<FuncId> {
 
 fn ids(program: &Program) -> impl Iterator<Item = FuncId> {
     (0..program.functions.len() as u32).map(FuncId)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use karakoram_bpf::text::asm;
+
+    /// So many functions that each is called once: that ends long before each was tried.
+    #[test]
+    fn there_is_an_end_to_it() {
+        const FUNCTIONS: usize = 400;
+        let calls: String = (0..FUNCTIONS).map(|i| format!("r1 = {i}\ncall f{i}\n")).collect();
+        let functions = (0..FUNCTIONS).map(|i| format!(".func f{i}\n.local\nr0 = r1\nr0 += 1\nr0 ^= 5\nexit\n"));
+        let text = format!(".func main\n.hook buffer=16\n{calls}exit\n{}", functions.collect::<String>());
+        let proven = reshaped(asm::parse(&text).unwrap(), &Options::default(), &|_| false);
+        let gone = proven.program().functions.iter().filter(|f| f.nodes.is_empty()).count();
+        assert!(gone > 15 && gone < FUNCTIONS / 2, "{gone}");
+    }
 }

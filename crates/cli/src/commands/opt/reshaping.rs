@@ -86,9 +86,8 @@ fn describe(start: &Proven) -> Vec<String> {
     }
     let mut notes = Vec::new();
     if calls > 0 {
-        notes.push(format!(
-            "the code of functions is in place of {calls} calls of them (--skip-rule inline: it is not)"
-        ));
+        let calls = if calls == 1 { "a call".to_string() } else { format!("{calls} calls") };
+        notes.push(format!("code of functions is in place of {calls} (--skip-rule inline: it is not)"));
     }
     if !removed.is_empty() {
         notes.push(format!("nobody calls these functions any more, and they are gone: {}", removed.join(", ")));
