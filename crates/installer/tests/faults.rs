@@ -52,6 +52,7 @@ fn every_fault_is_contained_and_reported() {
         (4, "stack overflow", "faults/src/lib.rs"),
         (5, "panic", "faults/src/lib.rs"),
         (7, "panic", "faults/src/lib.rs"),
+        (12, "a loop took too long", "faults/src/lib.rs"),
     ];
     for (n, (fault, what, file)) in cases.into_iter().enumerate() {
         assert_eq!(run(&installed, fault), DROP, "fault {fault}");

@@ -14,8 +14,15 @@ pub fn check(modules: &Path) {
     let file = std::fs::read(crate::path(modules, "faults")).expect("module");
     let module = LoadedModule::load("kara_karakoram_faults", &file, &[]).unwrap_or_else(|e| panic!("{e}"));
     let state = || module.state("fault").expect("state");
-    let cases =
-        [(1, "panic"), (2, "panic"), (3, "a loop took too long"), (4, "stack overflow"), (5, "panic"), (7, "panic")];
+    let cases = [
+        (1, "panic"),
+        (2, "panic"),
+        (3, "a loop took too long"),
+        (4, "stack overflow"),
+        (5, "panic"),
+        (7, "panic"),
+        (12, "a loop took too long"),
+    ];
     for (n, (fault, what)) in cases.into_iter().enumerate() {
         assert_eq!(run(&module, fault), DROP, "fault {fault}");
         assert_eq!(state().panics, n as u64 + 1, "fault {fault}");
