@@ -241,10 +241,17 @@ impl Decide for External {
     fn check_lemmas(&mut self, terms: &Terms) -> Answer {
         let mut lemmas: Vec<&Lemma> = terms.journal().collect();
         lemmas.sort_unstable_by_key(|lemma| lemma.form);
+        let together = self.part_of_time(TOGETHER);
         for (confirmed, group) in lemmas.chunks(GROUP).enumerate() {
-            match self.verdict(&script_of(terms, &[], group), self.part_of_time(TOGETHER)) {
+            let known = &lemmas[..confirmed * GROUP];
+            // What is near mostly says it, and is a small part of all that the lemmas are about.
+            let mut answer = self.verdict(&near_script(terms, known, group), together);
+            if answer == Answer::Sometimes {
+                answer = self.verdict(&script_of(terms, &[], group), together);
+            }
+            match answer {
                 Answer::Never => {}
-                Answer::Unknown => return self.check_by_steps(terms, &lemmas, lemmas[..confirmed * GROUP].to_vec()),
+                Answer::Unknown => return self.check_by_steps(terms, &lemmas, known.to_vec()),
                 Answer::Sometimes => return Answer::Sometimes,
             }
         }
