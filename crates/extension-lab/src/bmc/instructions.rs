@@ -87,7 +87,7 @@ impl Trial for Prepared {
 /// What runs in the guest: counts, by kind of packet, of the programs in a file.
 pub fn count(file: &Path, is_extension: bool, nothing: &Path, repeat: u32) -> Result<BTreeMap<String, f64>, LabError> {
     let loaded = Compiled::of(file, is_extension).load(&PROGRAMS)?;
-    let measured = measure(&loaded, &object::load(nothing, &PROGRAMS)?, repeat, &|| false)?;
+    let measured = measure(&loaded, &object::load(nothing, &PROGRAMS)?, 0..repeat, &|| false)?;
     if let Some(complaint) = loaded.complaint(&PROGRAMS) {
         return Err(LabError::Request(complaint));
     }

@@ -12,9 +12,11 @@ use karakoram_kernel::run::{RunInput, RunOutput, Runner, pin_to_current_cpu};
 use karakoram_lab::error::LabError;
 use karakoram_lab::object::{self, Loaded};
 use karakoram_lab::programs::{self, Build};
-use karakoram_lab::statistics::{mean, median};
-use karakoram_lab::trial::{Kind, Outcome, Parameters, Request, Samples, Trial, Workshop};
+use karakoram_lab::statistics::{mean, median, middle_mean};
+use karakoram_lab::trial::{Kind, Outcome, Parameters, Request, Samples, SliceValues, Sliced, Slices, Trial, Workshop};
 use serde::Deserialize;
+use std::ops::Range;
+use std::rc::Rc;
 use std::time::Instant;
 
 /// The kind.
@@ -41,9 +43,11 @@ const FOUR: &str = "k0000000000000a k0000000000000b k0000000000000c k00000000000
 /// Of what comes over TCP the extension does more: it keeps track of connections.
 const DIFFERENT: [&str; 2] = ["set", "stored"];
 
-/// Packets that change nothing in a call, and repetitions of all others for such a call.
-const BATCH: u32 = 1000;
-const REPETITIONS_OF_A_BATCH: u32 = 20;
+/// Packets that change nothing in a call: so many that what the call takes by itself, a third of a millisecond, is no
+/// matter.
+const BATCH: u32 = 100_000;
+/// Repetitions of all others for such a call, and in a slice.
+const REPETITIONS_OF_A_SLICE: u32 = 100;
 
 /// A step of what is repeated: at which program, which packet, what it must return, and under which name
 /// its time is kept.
@@ -63,32 +67,68 @@ impl Kind for Times {
         let plan: Plan = parameters.read()?;
         let compiled = plan.source.compile("bmc", workshop)?;
         let nothing = object::load(&programs::build(workshop, "bmc/nothing", Build::Original)?, &PROGRAMS)?;
-        Ok(Box::new(Prepared { plan, compiled, nothing }))
+        Ok(Box::new(Prepared { plan, compiled, nothing: Rc::new(nothing) }))
     }
 }
 
 struct Prepared {
     plan: Plan,
     compiled: Compiled,
-    nothing: Loaded,
+    nothing: Rc<Loaded>,
 }
 
-impl Trial for Prepared {
-    fn run(&mut self, request: &Request) -> Result<Outcome, LabError> {
+impl Sliced for Prepared {
+    fn begin(&self, _: &Request) -> Result<Box<dyn Slices>, LabError> {
         let started = Instant::now();
         let loaded = self.compiled.load(&PROGRAMS)?;
         let load_ms = started.elapsed().as_secs_f64() * 1e3;
+        let (nothing, repeat) = (self.nothing.clone(), self.plan.repeat);
+        Ok(Box::new(Measuring { loaded, load_ms, nothing, repeat, done: 0, times: Vec::new(), void: None }))
+    }
+}
+
+/// A trial under way.
+struct Measuring {
+    loaded: InKernel,
+    load_ms: f64,
+    nothing: Rc<Loaded>,
+    repeat: u32,
+    /// Repetitions so far.
+    done: u32,
+    times: Vec<SliceValues>,
+    void: Option<String>,
+}
+
+impl Measuring {
+    fn keep(&mut self, name: &str, ns: f64) {
+        match self.times.iter_mut().find(|t| t.name == name) {
+            Some(known) => known.values.push(ns),
+            None => self.times.push(SliceValues { values: vec![ns], ..SliceValues::new(name, "ns") }),
+        }
+    }
+}
+
+impl Slices for Measuring {
+    fn next(&mut self, request: &Request) -> Result<bool, LabError> {
         // Not before: loading uses all processors that it finds.
         let _pinned = pin_to_current_cpu();
-        let times = measure(&loaded, &self.nothing, self.plan.repeat, request.is_interrupted)?;
-        let void = loaded.complaint(&PROGRAMS).or_else(|| times.complaint());
-        let mut outcome = Outcome { void, ..Outcome::default() };
-        outcome.notes.insert("a program that does nothing".into(), format!("{} ns", times.nothing));
-        outcome.samples.extend(times.together().map(|ns| Samples::one("together", "ns", ns)));
-        outcome.samples.extend(times.kinds.into_iter().map(|(name, ns)| Samples::one(name, "ns", ns)));
-        outcome.samples.push(Samples::one("load", "ms", load_ms));
-        outcome.samples.push(Samples::one("verified", "instructions", verified(&loaded)?));
-        Ok(outcome)
+        let until = (self.done + REPETITIONS_OF_A_SLICE).min(self.repeat);
+        let measured = measure(&self.loaded, &self.nothing, self.done..until, request.is_interrupted)?;
+        self.done = until;
+        match measured.together() {
+            Some(together) => self.keep("together", together),
+            None => self.void = measured.complaint(),
+        }
+        measured.kinds.into_iter().for_each(|(name, ns)| self.keep(name, ns));
+        Ok(self.done < self.repeat)
+    }
+
+    fn finish(self: Box<Self>, _: &Request) -> Result<Outcome, LabError> {
+        let void = self.loaded.complaint(&PROGRAMS).or(self.void);
+        let verified = verified(&self.loaded)?;
+        let samples =
+            vec![Samples::one("load", "ms", self.load_ms), Samples::one("verified", "instructions", verified)];
+        Ok(Outcome { samples, slices: self.times, void, ..Outcome::default() })
     }
 }
 
@@ -96,8 +136,6 @@ impl Trial for Prepared {
 pub struct Measured {
     /// Of each kind of packet, less what nothing takes.
     pub kinds: Vec<(&'static str, f64)>,
-    /// Of a program that does nothing.
-    pub nothing: f64,
 }
 
 impl Measured {
@@ -115,16 +153,17 @@ impl Measured {
     }
 }
 
-/// Goes so often through all kinds of packets.
+/// Goes through all kinds of packets, with those numbers; the first has the number 0.
 pub fn measure(
     loaded: &InKernel,
     nothing: &Loaded,
-    repeat: u32,
+    numbers: Range<u32>,
     is_interrupted: &dyn Fn() -> bool,
 ) -> Result<Measured, LabError> {
     let mut times: Vec<(&'static str, Vec<f64>)> = Vec::new();
     let mut run = Run::default();
-    for n in 0..repeat {
+    let repeat = numbers.len() as u32;
+    for n in numbers {
         if is_interrupted() {
             return Err(LabError::Interrupted);
         }
@@ -139,12 +178,12 @@ pub fn measure(
     }
     let step = Step { program: ANSWER, packet: packets::other(), returns: PASS, name: None };
     let (program, empty) = (loaded.program(step.program), nothing.program(step.program));
-    let more = (0..repeat.div_ceil(REPETITIONS_OF_A_BATCH)).map(|_| run.batch_over(program, empty, &step));
+    let more = (0..repeat.div_ceil(REPETITIONS_OF_A_SLICE)).map(|_| run.batch_over(program, empty, &step));
     let other = median(&more.collect::<Result<Vec<_>, _>>()?);
     let idle = (0..repeat).map(|_| run.one(empty, &step));
-    let nothing = median(&idle.collect::<Result<Vec<_>, _>>()?);
-    let kinds = times.iter().map(|(name, all)| (*name, median(all) - nothing));
-    Ok(Measured { kinds: kinds.chain([("other", other)]).collect(), nothing })
+    let nothing = middle_mean(&idle.collect::<Result<Vec<_>, _>>()?);
+    let kinds = times.iter().map(|(name, all)| (*name, middle_mean(all) - nothing));
+    Ok(Measured { kinds: kinds.chain([("other", other)]).collect() })
 }
 
 /// Instructions that the verifier looked at, of all programs.
