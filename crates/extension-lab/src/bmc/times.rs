@@ -46,7 +46,9 @@ const DIFFERENT: [&str; 2] = ["set", "stored"];
 /// Packets that change nothing in a call: so many that what the call takes by itself, a third of a millisecond, is no
 /// matter.
 const BATCH: u32 = 100_000;
-/// Repetitions of all others for such a call, and in a slice.
+/// Repetitions of all others for such a call: several in a slice, of which one may be disturbed.
+const REPETITIONS_OF_A_BATCH: u32 = 20;
+/// Repetitions in a slice.
 const REPETITIONS_OF_A_SLICE: u32 = 100;
 
 /// A step of what is repeated: at which program, which packet, what it must return, and under which name
@@ -178,7 +180,7 @@ pub fn measure(
     }
     let step = Step { program: ANSWER, packet: packets::other(), returns: PASS, name: None };
     let (program, empty) = (loaded.program(step.program), nothing.program(step.program));
-    let more = (0..repeat.div_ceil(REPETITIONS_OF_A_SLICE)).map(|_| run.batch_over(program, empty, &step));
+    let more = (0..repeat.div_ceil(REPETITIONS_OF_A_BATCH)).map(|_| run.batch_over(program, empty, &step));
     let other = median(&more.collect::<Result<Vec<_>, _>>()?);
     let idle = (0..repeat).map(|_| run.one(empty, &step));
     let nothing = middle_mean(&idle.collect::<Result<Vec<_>, _>>()?);
