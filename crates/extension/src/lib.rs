@@ -46,6 +46,7 @@ pub mod layout;
 pub mod map;
 mod packet;
 mod plain;
+mod running;
 pub mod sample;
 mod shared;
 pub mod socket;

@@ -2,7 +2,8 @@
 
 use crate::host;
 use crate::plain::Plain;
-use crate::tracepoint::{Address, Tracepoint};
+use crate::running;
+use crate::tracepoint::Address;
 use core::marker::PhantomData;
 
 /// A sample of what the processor does.
@@ -28,18 +29,18 @@ impl Sample {
 
     /// Number of the process that is running.
     pub fn process(&self) -> u32 {
-        (host::process() >> 32) as u32
+        running::process()
     }
 
     /// Number of the thread that is running.
     pub fn thread(&self) -> u32 {
-        host::process() as u32
+        running::thread()
     }
 
     /// A copy of what is at an address of the kernel; `None` when nothing is.
     #[inline(always)]
     pub fn read<T: Plain>(&self, from: Address) -> Option<T> {
-        crate::tracepoint::run(|event: &mut Tracepoint| event.read(from))
+        from.read()
     }
 }
 

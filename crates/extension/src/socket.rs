@@ -3,6 +3,7 @@
 
 use crate::hook::CgroupVerdict;
 use crate::host;
+use crate::running;
 use core::marker::PhantomData;
 
 /// A process of the control group connects an IPv4 socket, or names the receiver of an IPv4 datagram by it. `Drop`
@@ -46,7 +47,7 @@ impl Connect4 {
 
     /// Number of the process.
     pub fn process(&self) -> u32 {
-        (host::process() >> 32) as u32
+        running::process()
     }
 
     /// Connects it to somewhere else, if the verdict is to let it pass.
@@ -78,7 +79,7 @@ impl Connect6 {
 
     /// Number of the process.
     pub fn process(&self) -> u32 {
-        (host::process() >> 32) as u32
+        running::process()
     }
 
     /// Connects it to somewhere else, if the verdict is to let it pass.
@@ -115,7 +116,7 @@ impl SocketOption {
 
     /// Number of the process.
     pub fn process(&self) -> u32 {
-        (host::process() >> 32) as u32
+        running::process()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::host;
 use crate::plain::Plain;
+use crate::running;
 use core::marker::PhantomData;
 use core::mem::{MaybeUninit, size_of};
 
@@ -31,30 +32,36 @@ impl Address {
     pub fn at(self, bytes: u64) -> Address {
         Address(self.0.wrapping_add(bytes))
     }
+
+    /// A copy of what is there; `None` when nothing is. Only programs that may look at the kernel ask for it.
+    #[inline(always)]
+    pub(crate) fn read<T: Plain>(self) -> Option<T> {
+        const { assert!(size_of::<T>() > 0 && size_of::<T>() <= MOST_READ_BYTES, "1 to 256 bytes at once") };
+        let mut value = MaybeUninit::<T>::uninit();
+        // SAFETY: `value` has room for its size.
+        match unsafe { host::kernel_read(self.0, value.as_mut_ptr().cast(), size_of::<T>() as u32) } {
+            0 => None,
+            // SAFETY: all bytes were written, and any bytes make a plain value.
+            _ => Some(unsafe { value.assume_init() }),
+        }
+    }
 }
 
 impl Tracepoint {
     /// Number of the process that is running.
     pub fn process(&self) -> u32 {
-        (host::process() >> 32) as u32
+        running::process()
     }
 
     /// Number of the thread that is running.
     pub fn thread(&self) -> u32 {
-        host::process() as u32
+        running::thread()
     }
 
     /// A copy of what is at an address; `None` when nothing is.
     #[inline(always)]
     pub fn read<T: Plain>(&self, from: Address) -> Option<T> {
-        const { assert!(size_of::<T>() > 0 && size_of::<T>() <= MOST_READ_BYTES, "1 to 256 bytes at once") };
-        let mut value = MaybeUninit::<T>::uninit();
-        // SAFETY: `value` has room for its size.
-        match unsafe { host::kernel_read(from.0, value.as_mut_ptr().cast(), size_of::<T>() as u32) } {
-            0 => None,
-            // SAFETY: all bytes were written, and any bytes make a plain value.
-            _ => Some(unsafe { value.assume_init() }),
-        }
+        from.read()
     }
 }
 

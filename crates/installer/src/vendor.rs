@@ -22,6 +22,7 @@ const FILES: &[(&str, &str)] = files![
     "extension/src/map/native.rs",
     "extension/src/packet.rs",
     "extension/src/plain.rs",
+    "extension/src/running.rs",
     "extension/src/sample.rs",
     "extension/src/shared.rs",
     "extension/src/socket.rs",

@@ -14,8 +14,8 @@ pub fn report(title: &str, runs: &[Results]) -> Result<Report, LabError> {
     let mut report = Report::new(title).summary(
         "A trial is one attach, measure, detach; a round measures every variant once, in random order, and the \
          baseline twice, as a control against itself (A/A). Ratios are pseudo-medians over rounds (Hodges and \
-         Lehmann) with 95 % bootstrap intervals. Two are called different only when the interval excludes 1 and the ratio lies outside of what \
-         the control shows. Figures of others were measured on other hardware.",
+         Lehmann) with 95 % bootstrap intervals. Two are called different only when the interval excludes 1 and the \
+         ratio lies outside of what the control shows. Figures of others were measured on other hardware.",
     );
     if runs.iter().any(|r| r.is_quick) {
         report = report.warning(

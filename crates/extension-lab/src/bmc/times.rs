@@ -117,9 +117,9 @@ impl Slices for Measuring {
         let until = (self.done + REPETITIONS_OF_A_SLICE).min(self.repeat);
         let measured = measure(&self.loaded, &self.nothing, self.done..until, request.is_interrupted)?;
         self.done = until;
-        match measured.together() {
-            Some(together) => self.keep("together", together),
-            None => self.void = measured.complaint(),
+        self.void = self.void.take().or_else(|| measured.complaint());
+        if let Some(together) = measured.together() {
+            self.keep("together", together);
         }
         measured.kinds.into_iter().for_each(|(name, ns)| self.keep(name, ns));
         Ok(self.done < self.repeat)

@@ -45,9 +45,7 @@ impl Work<'_> {
             }
         }
     }
-}
 
-impl Work<'_> {
     /// What comes of the program as it was changed, or, where code in place of calls made nothing
     /// smaller in the end, of the program without that.
     pub(super) fn better_of(&self, start: Proven, notes: &mut Vec<String>) -> Outcome {
