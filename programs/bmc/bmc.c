@@ -214,7 +214,8 @@ __noinline int forget(struct work *work)
 	if (!slot)
 		return 0;
 	bpf_spin_lock(&slot->lock);
-	slot->bytes = 0;
+	if (slot->hash == work->hash)
+		slot->bytes = 0;
 	slot->awaited = 0;
 	bpf_spin_unlock(&slot->lock);
 	if (counted)

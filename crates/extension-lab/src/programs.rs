@@ -25,6 +25,9 @@ pub struct Source {
     /// Whether an extension looks if its stack is full.
     #[serde(default = "yes")]
     stack_checks: bool,
+    /// Features of the crate that it is built with.
+    #[serde(default)]
+    features: Vec<String>,
 }
 
 fn yes() -> bool {
@@ -67,7 +70,7 @@ pub enum InKernel {
 impl Source {
     /// As its compiler made it.
     pub fn plain(language: Language) -> Source {
-        Source { language, build: Build::Original, stack_checks: true }
+        Source { language, build: Build::Original, stack_checks: true, features: Vec::new() }
     }
 
     /// Compiles the crate in a folder of `programs/`, or the file there that is named as the folder; once for all
@@ -85,17 +88,17 @@ impl Source {
                 return Err(LabError::Request("`kara opt` is for BPF: a module has no optimized build".into()));
             }
             Language::Module => {
-                let file = workshop.scratch.join(format!("{name}.ko"));
+                let file = workshop.scratch.join(format!("{}.ko", self.file_name(name)));
                 if !file.is_file() {
-                    module(&workshop.programs.join(name), &file)?;
+                    self.module(&workshop.programs.join(name), &file)?;
                 }
                 file
             }
             Language::Rust => {
                 let kind = if self.stack_checks { "extension" } else { "unchecked" };
-                let object = workshop.scratch.join(format!("{name}.{kind}.o"));
+                let object = workshop.scratch.join(format!("{}.{kind}.o", self.file_name(name)));
                 if !object.is_file() {
-                    extension(workshop, name, self.stack_checks, &object)?;
+                    self.extension(workshop, name, &object)?;
                 }
                 match self.build {
                     Build::Original => object,
@@ -105,6 +108,31 @@ impl Source {
         };
         Ok(Compiled { language, path })
     }
+
+    /// Name of what is built of the crate of that name with these features.
+    fn file_name(&self, name: &str) -> String {
+        std::iter::once(name).chain(self.features.iter().map(String::as_str)).collect::<Vec<_>>().join("+")
+    }
+
+    fn extension(&self, workshop: &Workshop, name: &str, object: &Path) -> Result<(), LabError> {
+        let mut options = build_options(workshop, name);
+        options.translation.stack_checks = self.stack_checks;
+        options.features.clone_from(&self.features);
+        let built = build(&options).map_err(|e| failed(&options.folder, &e))?;
+        std::fs::write(object, built.object).map_err(|e| LabError::file("write", object, &e))
+    }
+
+    fn module(&self, folder: &Path, file: &Path) -> Result<(), LabError> {
+        let cache = guest::default_cache().ok_or_else(|| {
+            LabError::Machine("it is not known where kernels are to be kept".into(), "set HOME".into())
+        })?;
+        let headers = Kernels::new(cache).headers(KERNEL)?;
+        let target_dir = file.with_extension("module-target");
+        let features = self.features.clone();
+        let options = ModuleOptions { folder: folder.into(), target_dir, extension: None, features, headers };
+        let built = karakoram_native::build(&options).map_err(|e| failed(folder, &e))?;
+        std::fs::write(file, built.module).map_err(|e| LabError::file("write", file, &e))
+    }
 }
 
 /// How a crate of `programs/` becomes an extension.
@@ -113,26 +141,10 @@ pub fn build_options(workshop: &Workshop, name: &str) -> BuildOptions {
         folder: workshop.programs.join(name),
         target_dir: workshop.scratch.join(name.replace('/', "-")).with_extension("target"),
         extension: None,
+        features: Vec::new(),
         launder: Default::default(),
         translation: Default::default(),
     }
-}
-
-fn extension(workshop: &Workshop, name: &str, stack_checks: bool, object: &Path) -> Result<(), LabError> {
-    let mut options = build_options(workshop, name);
-    options.translation.stack_checks = stack_checks;
-    let built = build(&options).map_err(|e| failed(&options.folder, &e))?;
-    std::fs::write(object, built.object).map_err(|e| LabError::file("write", object, &e))
-}
-
-fn module(folder: &Path, file: &Path) -> Result<(), LabError> {
-    let cache = guest::default_cache()
-        .ok_or_else(|| LabError::Machine("it is not known where kernels are to be kept".into(), "set HOME".into()))?;
-    let headers = Kernels::new(cache).headers(KERNEL)?;
-    let target_dir = file.with_extension("module-target");
-    let options = ModuleOptions { folder: folder.into(), target_dir, extension: None, headers };
-    let built = karakoram_native::build(&options).map_err(|e| failed(folder, &e))?;
-    std::fs::write(file, built.module).map_err(|e| LabError::file("write", file, &e))
 }
 
 impl Compiled {

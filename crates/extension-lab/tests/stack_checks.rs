@@ -10,6 +10,7 @@ fn overflows(stack_checks: bool, target_dir: &Path) -> usize {
         folder: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/recursion"),
         target_dir: target_dir.into(),
         extension: None,
+        features: Vec::new(),
         launder: Default::default(),
         translation: Options { stack_checks, ..Options::default() },
     };

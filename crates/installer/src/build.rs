@@ -38,6 +38,8 @@ pub struct BuildOptions {
     pub target_dir: PathBuf,
     /// The extension crate, in place of the one that the manifest names.
     pub extension: Option<PathBuf>,
+    /// Features of the crate to build with, besides its default ones.
+    pub features: Vec<String>,
     /// How the verifier is made to forget.
     pub launder: Launder,
     /// What the translator does.
@@ -169,6 +171,8 @@ pub struct Source<'a> {
     pub target_dir: &'a Path,
     /// The extension crate, in place of the one that the manifest names.
     pub extension: Option<&'a Path>,
+    /// Features to build with, besides its default ones.
+    pub features: &'a [String],
 }
 
 /// What is made of a crate.
@@ -187,7 +191,12 @@ pub struct Output {
 }
 
 fn source(options: &BuildOptions) -> Source<'_> {
-    Source { folder: &options.folder, target_dir: &options.target_dir, extension: options.extension.as_deref() }
+    Source {
+        folder: &options.folder,
+        target_dir: &options.target_dir,
+        extension: options.extension.as_deref(),
+        features: &options.features,
+    }
 }
 
 /// A crate type and how its file's name ends.
@@ -218,6 +227,9 @@ pub fn compile(source: &Source, wanted: &Output) -> Result<PathBuf, InstallError
         ] {
             command.arg("--config").arg(format!("patch.crates-io.{name}.path={:?}", folder.display().to_string()));
         }
+    }
+    if !source.features.is_empty() {
+        command.arg("--features").arg(source.features.join(","));
     }
     command.args(["--", "-Funsafe_code"]).args(&wanted.arguments);
     command.env("CARGO_ENCODED_RUSTFLAGS", wanted.flags.join("\u{1f}"));

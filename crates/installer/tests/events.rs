@@ -24,6 +24,7 @@ fn object() -> PathBuf {
             folder: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/extensions/events"),
             target_dir: Path::new(env!("CARGO_TARGET_TMPDIR")).join("events"),
             extension: None,
+            features: Vec::new(),
             launder: Launder::default(),
             translation: Default::default(),
         };

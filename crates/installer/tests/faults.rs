@@ -16,6 +16,7 @@ fn loaded() -> Option<Installed> {
         folder: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/extensions/faults"),
         target_dir: Path::new(env!("CARGO_TARGET_TMPDIR")).join("faults"),
         extension: None,
+        features: Vec::new(),
         launder: Launder::default(),
         translation: Default::default(),
     };

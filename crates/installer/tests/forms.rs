@@ -16,6 +16,7 @@ fn a_program_that_is_refused_is_loaded_in_another_form() {
         folder: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/extensions/corpus"),
         target_dir: folder.join("corpus"),
         extension: None,
+        features: Vec::new(),
         launder: Launder::None,
         translation: Options::default(),
     };

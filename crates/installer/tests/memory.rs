@@ -64,6 +64,7 @@ fn built() -> PathBuf {
         target_dir: folder.join("target"),
         folder: folder.clone(),
         extension: None,
+        features: Vec::new(),
         launder: Launder::default(),
         translation: Default::default(),
     };

@@ -42,6 +42,7 @@ fn built_at(place: &str, is_workspace: bool) -> Vec<u8> {
         folder: folder.join("programs/bmc"),
         target_dir: folder.join("target"),
         extension: None,
+        features: Vec::new(),
         launder: Launder::default(),
         translation: Default::default(),
     };

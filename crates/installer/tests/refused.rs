@@ -33,6 +33,7 @@ fn floating_point_is_named_with_file_and_line() {
         folder: folder.clone(),
         target_dir: folder.join("target"),
         extension: None,
+        features: Vec::new(),
         launder: Launder::default(),
         translation: Default::default(),
     };

@@ -23,6 +23,8 @@ pub struct ModuleOptions {
     pub target_dir: PathBuf,
     /// The extension crate, in place of the one that the manifest names.
     pub extension: Option<PathBuf>,
+    /// Features of the crate to build with, besides its default ones.
+    pub features: Vec<String>,
     /// What modules of the kernel are built with.
     pub headers: Headers,
 }
@@ -78,7 +80,12 @@ fn compiled(options: &ModuleOptions) -> Result<(PathBuf, String), InstallError> 
     let mut hasher = DefaultHasher::new();
     std::path::absolute(&options.folder).unwrap_or_default().hash(&mut hasher);
     let ir = target_dir.join(TARGET).join(format!("extension-{:016x}.ll", hasher.finish()));
-    let source = Source { folder: &options.folder, target_dir: &target_dir, extension: options.extension.as_deref() };
+    let source = Source {
+        folder: &options.folder,
+        target_dir: &target_dir,
+        extension: options.extension.as_deref(),
+        features: &options.features,
+    };
     let arguments = ["-Crelocation-model=static", "-Ccode-model=kernel"].map(String::from).to_vec();
     let emit = format!("--emit=link,llvm-ir={}", ir.display());
     let output = Output {

@@ -3,8 +3,8 @@
 use crate::cache::{self, MOST_REPLY};
 use crate::command::Keys;
 use crate::flow;
-use crate::wire::{Headers, TEXT, Text, Way, text};
-use karakoram_extension::{Buffer, Xdp, XdpVerdict, counter, view, view_mut, xdp};
+use crate::wire::{Headers, PORT, TEXT, Text, Way, text};
+use karakoram_extension::{Be16, Buffer, Xdp, XdpVerdict, counter, view, view_mut, xdp};
 
 /// Longest text of an answer. memcached splits longer ones over several datagrams.
 pub const MOST_TEXT: usize = 1392;
@@ -27,7 +27,7 @@ counter!(
 #[xdp]
 pub fn answer(packet: &mut Xdp) -> XdpVerdict {
     if let Some(headers) = packet.read::<Headers>(0) {
-        if headers.is_for_others() {
+        if headers.is_plain() && headers.udp.destination != Be16::new(PORT) {
             return XdpVerdict::Pass;
         }
         if let (Some(bytes), Some(GET)) = (headers.request_bytes(), packet.be32(TEXT)) {
@@ -66,7 +66,7 @@ fn answer_to(keys: &[u8], reply: &mut [u8]) -> Option<usize> {
     let mut keys = Keys::new(keys);
     let mut length = 0;
     for key in keys.by_ref() {
-        let slot = cache::slot(key.hash);
+        let mut slot = cache::slot(key.hash);
         let value = slot.reply(&key)?;
         reply.get_mut(length..length + value.len())?.copy_from_slice(value);
         length += value.len();
@@ -115,7 +115,10 @@ fn watch(packet: &Xdp) {
                 flow::datagram(&line);
             }
         }
-        Some(Text::Tcp { peer, sequence, start, end }) => {
+        Some(Text::Tcp { peer, sequence, start, end, opens: true }) => {
+            flow::open(peer, sequence, end - start);
+        }
+        Some(Text::Tcp { peer, sequence, start, end, opens: false }) => {
             flow::segment(peer, sequence, end - start, |to| packet.copy_to(start, to));
         }
     }

@@ -1,6 +1,6 @@
 //! memcached's text protocol (`doc/protocol.txt`): keys that are read and written.
 
-use crate::cache::MOST_KEY;
+use crate::cache::{MOST_KEY, MOST_VALUE};
 
 /// A key with its hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -145,6 +145,48 @@ pub fn write(line: &[u8]) -> Option<Write<'_>> {
         META_GET => meta(words, true),
         _ => None,
     }
+}
+
+/// A `set` that memcached cannot but understand, and will answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Set<'a> {
+    /// What is written.
+    pub key: Key<'a>,
+    /// Bytes of the value that follows, without its line end.
+    pub value_bytes: usize,
+    /// A blank, the key, a blank, and the flags.
+    name: &'a [u8],
+    /// A blank, the number of bytes, and the line end.
+    length: &'a [u8],
+}
+
+impl<'a> Set<'a> {
+    /// Of a line. The value does not expire.
+    pub fn parse(line: &'a [u8]) -> Option<Set<'a>> {
+        let words = line.strip_prefix(b"set")?;
+        let (key, rest) = Key::split(words.strip_prefix(b" ")?)?;
+        let flags = word(rest.strip_prefix(b" ")?);
+        plain_number(flags, u32::MAX)?;
+        let (name, rest) = words.split_at_checked(b"  ".len() + key.bytes.len() + flags.len())?;
+        let length = rest.strip_prefix(b" 0")?;
+        let digits = length.strip_prefix(b" ")?.strip_suffix(b"\r\n")?;
+        let value_bytes = plain_number(digits, MOST_VALUE as u32)? as usize;
+        Some(Set { key, value_bytes, name, length })
+    }
+
+    /// What memcached will reply to whom asks for the key, given what follows the line, if all of the value is
+    /// there.
+    pub fn reply(&self, after: &'a [u8]) -> Option<[&'a [u8]; 4]> {
+        let value = after.get(..self.value_bytes + b"\r\n".len())?;
+        value.ends_with(b"\r\n").then_some([b"VALUE", self.name, self.length, value])
+    }
+}
+
+/// A number as memcached writes it, up to a limit.
+fn plain_number(digits: &[u8], most: u32) -> Option<u32> {
+    let is_short = matches!(digits, [b'0'] | [b'1'..=b'9', ..]) && digits.len() <= b"4294967295".len();
+    let number = is_short.then(|| number(digits))??;
+    u32::try_from(number).ok().filter(|n| *n <= most)
 }
 
 /// Whether a text looks like a request of the binary protocol: magic number, known operation, data type 0,
@@ -292,6 +334,34 @@ mod tests {
         }
         assert!(is_binary(b"\x80\x01\0\x01\x08\0\0\0\0\0\0\x0a\0\0\0\0\0\0\0\0\0\0\0\0"));
         assert!(!is_binary(b"\x80\x01\0\x01\x08\x07\0\0\0\0\0\x0a\0\0\0\0\0\0\0\0\0\0\0\0"));
+    }
+
+    #[test]
+    fn sets_that_leave_no_doubt() {
+        let set = Set::parse(b"set key 7 0 3\r\n").unwrap();
+        assert_eq!((set.key, set.value_bytes), (key("key"), 3));
+        let reply = set.reply(b"abc\r\nset other").map(|parts| parts.concat());
+        assert_eq!(reply.as_deref(), Some(b"VALUE key 7 3\r\nabc\r\n" as &[u8]));
+        for after in ["abc", "abc\r", "abc\n\n", "abcd\r\n"] {
+            assert_eq!(set.reply(after.as_bytes()), None, "{after:?}");
+        }
+        for other in [
+            "set key 7 0 3 noreply\r\n",
+            "set key 7 9 3\r\n",
+            "set key 07 0 3\r\n",
+            "set key 7 0 03\r\n",
+            "set key 4294967296 0 3\r\n",
+            "set key -1 0 3\r\n",
+            "set key 7 0 1001\r\n",
+            "set key 7 0 \r\n",
+            "set key 7 0 3\n",
+            "set  key 7 0 3\r\n",
+            "set key  7 0 3\r\n",
+            "set key 7 0\r\n",
+            "cas key 7 0 3\r\n",
+        ] {
+            assert_eq!(Set::parse(other.as_bytes()), None, "{other:?}");
+        }
     }
 
     #[test]

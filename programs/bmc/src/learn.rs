@@ -14,24 +14,27 @@ pub fn learn(packet: &mut Tc) -> TcVerdict {
         Some(headers) if headers.udp.source == Be16::new(PORT) && headers.is_whole_datagram() => {
             values(packet, &headers);
         }
-        _ => {
-            if let Some(Text::Tcp { peer, start, end, .. }) = text(packet, Way::Out) {
-                connection(packet, peer, start, end);
-            }
-        }
+        Some(headers) if headers.is_plain() && headers.udp.source != Be16::new(PORT) => {}
+        _ => connection(packet),
     }
     TcVerdict::Pass
 }
 
-/// What memcached says on a connection.
-fn connection(packet: &Tc, peer: u64, start: usize, end: usize) {
+/// What memcached says on a connection. Like `values` not a part of `learn`: each has all registers for itself.
+#[inline(never)]
+fn connection(packet: &Tc) {
+    let Some(Text::Tcp { peer, sequence, start, end, opens }) = text(packet, Way::Out) else { return };
+    if opens {
+        return flow::accepted(peer, sequence);
+    }
     let mut said = Buffer::new((end - start).min(MOST_TEXT));
     if !said.is_empty() && packet.copy_to(start, &mut said) {
-        flow::answered(peer, &said);
+        flow::answered(peer, sequence, &said, said.len() == end - start);
     }
 }
 
 /// A reply that fits into one datagram.
+#[inline(never)]
 fn values(packet: &Tc, headers: &Headers) {
     let Some(bytes) = headers.bytes().filter(|b| (TEXT..=TEXT + MOST_TEXT).contains(b)) else { return };
     let mut reply = Buffer::new(bytes - TEXT);

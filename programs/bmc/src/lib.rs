@@ -10,6 +10,9 @@
 //! - A reply is kept only if no write of its slot arrived since its request did, and once more forgotten when
 //!   memcached answers a write. Writes without an answer (`noreply`, UDP) keep their slot empty for
 //!   [`cache::GUARD_NS`], within which memcached must have carried them out.
+//! - What a client writes is kept in place of a value that is known, once memcached has answered the write, if no
+//!   other write of its slot arrived since. Which answer belongs to which write is known on connections that were
+//!   seen from their begin, every byte in order, on which nothing but `set` was said.
 //! - A slot to which any key with an expiry time was written is not used again. What memcached holds when
 //!   the program is attached must not expire.
 

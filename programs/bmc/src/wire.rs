@@ -48,21 +48,16 @@ pub struct Frame {
 impl Headers {
     /// Whether it is a whole datagram over plain IPv4, with all of a message.
     pub fn is_whole_datagram(&self) -> bool {
-        self.ethernet.kind == Be16::new(IPV4)
-            && self.ip.version_length == PLAIN_IPV4
+        self.is_plain()
             && self.ip.protocol == UDP
-            && !self.ip.is_fragment()
             && self.frame.sequence == Be16::new(0)
             && self.frame.datagrams == Be16::new(1)
     }
 
-    /// Whether it is over plain IPv4, but not to memcached, neither by UDP nor by TCP, whose ports are at the
-    /// same place.
-    pub fn is_for_others(&self) -> bool {
-        self.ethernet.kind == Be16::new(IPV4)
-            && self.ip.version_length == PLAIN_IPV4
-            && !self.ip.is_fragment()
-            && self.udp.destination != Be16::new(PORT)
+    /// Whether it is a whole packet over plain IPv4, so that the ports of UDP and TCP, which are at the same place,
+    /// are here.
+    pub fn is_plain(&self) -> bool {
+        is_plain(&self.ethernet, &self.ip)
     }
 
     /// Bytes of the packet without what may follow it, if it is a request and its lengths agree.
@@ -97,6 +92,19 @@ impl Headers {
     }
 }
 
+fn is_plain(ethernet: &Ethernet, ip: &Ipv4) -> bool {
+    ethernet.kind == Be16::new(IPV4) && ip.version_length == PLAIN_IPV4 && !ip.is_fragment()
+}
+
+/// The headers of a segment over plain IPv4.
+#[derive(Clone, Copy, Plain)]
+#[repr(C)]
+struct Segment {
+    ethernet: Ethernet,
+    ip: Ipv4,
+    tcp: Tcp,
+}
+
 /// A checksum after one number under it has changed (RFC 1624).
 fn adjusted(checksum: Be16, before: u16, after: u16) -> Be16 {
     let sum = !checksum.get() as u32 & 0xffff;
@@ -127,6 +135,8 @@ pub enum Text {
         start: usize,
         /// Where it ends.
         end: usize,
+        /// Whether it opens the connection.
+        opens: bool,
     },
     /// A datagram.
     Udp {
@@ -141,6 +151,44 @@ pub enum Text {
 
 /// The text in a packet over any IP, if it goes that way.
 pub fn text(packet: &Packet, way: Way) -> Option<Text> {
+    match packet.read::<Segment>(0) {
+        Some(segment) if is_plain(&segment.ethernet, &segment.ip) && segment.ip.protocol == TCP => {
+            segment.text(packet, way)
+        }
+        _ => any_text(packet, way),
+    }
+}
+
+impl Segment {
+    fn text(&self, packet: &Packet, way: Way) -> Option<Text> {
+        let Segment { ip, tcp, .. } = self;
+        let (ours, theirs, client) = match way {
+            Way::In => (tcp.destination, tcp.source, ip.source),
+            Way::Out => (tcp.source, tcp.destination, ip.destination),
+        };
+        if ours != Be16::new(PORT) {
+            return None;
+        }
+        let start = size_of::<Ethernet>() + size_of::<Ipv4>() + header_bytes(tcp);
+        let end = (size_of::<Ethernet>() + ip.total_length.get() as usize).min(packet.length());
+        let peer = (client.get() as u64) << 16 | theirs.get() as u64;
+        tcp_text(peer, tcp, start, end)
+    }
+}
+
+fn header_bytes(tcp: &Tcp) -> usize {
+    4 * (tcp.offset >> 4) as usize
+}
+
+fn tcp_text(peer: u64, tcp: &Tcp, start: usize, end: usize) -> Option<Text> {
+    /// The flag of the first segment in each direction.
+    const SYN: u8 = 2;
+    let (sequence, opens) = (tcp.sequence.get(), tcp.flags & SYN != 0);
+    (start <= end).then_some(Text::Tcp { peer, sequence, start, end, opens })
+}
+
+#[inline(never)]
+fn any_text(packet: &Packet, way: Way) -> Option<Text> {
     let (mut kind, mut at) = (packet.be16(12)?, size_of::<Ethernet>());
     if kind == VLAN {
         (kind, at) = (packet.be16(16)?, 18);
@@ -170,14 +218,13 @@ pub fn text(packet: &Packet, way: Way) -> Option<Text> {
         return (start <= end).then_some(Text::Udp { start, end });
     }
     let tcp = packet.read::<Tcp>(inside)?;
-    let start = inside + 4 * (tcp.offset >> 4) as usize;
     let client = if way == Way::In { addresses } else { addresses + address_bytes };
     let mut folded = 0u32;
     for at in (client..client + address_bytes).step_by(4) {
         folded = folded.rotate_left(5) ^ packet.be32(at)?;
     }
     let peer = (folded as u64) << 16 | packet.be16(inside + theirs)? as u64;
-    (start <= end).then_some(Text::Tcp { peer, sequence: tcp.sequence.get(), start, end })
+    tcp_text(peer, &tcp, inside + header_bytes(&tcp), end)
 }
 
 #[cfg(test)]

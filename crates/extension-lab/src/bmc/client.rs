@@ -89,6 +89,9 @@ pub struct Client {
     next: u16,
     outstanding: usize,
     result: Exchanged,
+    /// Keys that were asked for and written so far: the next ones are those that follow.
+    asked: u64,
+    stored: u64,
 }
 
 /// The text of a key.
@@ -108,9 +111,7 @@ impl Client {
         let to = SocketAddrV4::new(bed.tested.host.ip, PORT);
         let requests = connected_udp(&bed.generator.namespace, from, to)?;
         setsockopt(&requests, RcvBufForce, &RECEIVE_BYTES).map_err(|e| failed("get room for replies", &e.into()))?;
-        let connected = bed.generator.namespace.run(|| TcpStream::connect(to))?;
-        let writes = connected.map_err(|e| failed("connect", &e))?;
-        writes.set_nodelay(true).map_err(|e| failed("connect", &e))?;
+        let writes = connect(bed)?;
         let mut client = Client {
             requests,
             writes,
@@ -124,11 +125,18 @@ impl Client {
             next: 0,
             outstanding: 0,
             result: Exchanged::default(),
+            asked: 0,
+            stored: 0,
         };
         client.store_all(keys as u32)?;
         client.requests.set_nonblocking(true).map_err(|e| failed("connect", &e))?;
-        client.writes.set_nonblocking(true).map_err(|e| failed("connect", &e))?;
         Ok(client)
+    }
+
+    /// Writes over a new connection from now on, which whoever is attached by now has seen from its begin.
+    pub fn reconnect(&mut self, bed: &Testbed) -> Result<(), LabError> {
+        self.writes = connect(bed)?;
+        self.writes.set_nonblocking(true).map_err(|e| failed("connect", &e))
     }
 
     fn store_all(&mut self, keys: u32) -> Result<(), LabError> {
@@ -152,7 +160,8 @@ impl Client {
         }
     }
 
-    /// Asks for that long, with a write for every so many requests (0: none).
+    /// Asks for that long, with a write for every so many requests (0: none). Goes on with the keys where the last
+    /// run ended, so that runs with the same seed make one sequence.
     pub fn run(
         &mut self,
         zipf: &Zipf,
@@ -162,8 +171,8 @@ impl Client {
         is_over: &dyn Fn() -> bool,
     ) -> Result<Exchanged, LabError> {
         self.result = Exchanged::default();
-        let mut keys = zipf.from(seed);
-        let mut written_keys = zipf.from(seed ^ 0x5555_5555);
+        let mut keys = zipf.from(seed.wrapping_add(self.asked));
+        let mut written_keys = zipf.from((seed ^ 0x5555_5555).wrapping_add(self.stored));
         let start = now_ns();
         let stop = start + duration.as_nanos() as u64;
         let mut sets = 0;
@@ -177,6 +186,7 @@ impl Client {
             }
             while gets_per_set > 0 && sets < self.result.sent / gets_per_set && self.unconfirmed.len() < WRITES {
                 sets += 1;
+                self.stored += 1;
                 self.write(written_keys.next().expect("for ever"));
             }
             self.exchange_writes()?;
@@ -221,6 +231,7 @@ impl Client {
         }
         self.outstanding += count;
         self.result.sent += count as u64;
+        self.asked += count as u64;
         let slices: Vec<[IoSlice; 1]> = texts.iter().map(|t| [IoSlice::new(t)]).collect();
         let mut headers = MultiHeaders::<SockaddrIn>::preallocate(count, None);
         let nobody = vec![None; count];
@@ -351,6 +362,14 @@ impl Client {
             self.order.pop_front();
         }
     }
+}
+
+fn connect(bed: &Testbed) -> Result<TcpStream, LabError> {
+    let to = SocketAddrV4::new(bed.tested.host.ip, PORT);
+    let connected = bed.generator.namespace.run(|| TcpStream::connect(to))?;
+    let connection = connected.map_err(|e| failed("connect", &e))?;
+    connection.set_nodelay(true).map_err(|e| failed("connect", &e))?;
+    Ok(connection)
 }
 
 fn failed(doing: &str, error: &std::io::Error) -> LabError {

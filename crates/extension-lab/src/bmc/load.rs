@@ -109,8 +109,9 @@ impl Sliced for Prepared {
             Memcached::start(&bed)?
         };
         // Before the cache is there: what is stored at once is no part of the question.
-        let client = Client::new(&bed, self.plan.keys)?;
+        let mut client = Client::new(&bed, self.plan.keys)?;
         let in_place = self.attach(&bed)?;
+        client.reconnect(&bed)?;
         let rates = SliceValues::new("rate", "requests/s");
         let (plan, zipf) = (self.plan.clone(), self.zipf.clone());
         let (total, slices) = (Exchanged::default(), 0);
@@ -142,9 +143,9 @@ impl Run {
     /// Asks for so long; requests answered in a second.
     fn ask(&mut self, request: &Request, ms: u64) -> Result<f64, LabError> {
         let _placed = Placed::on(self.bed.placement.cpu(Role::Generator), WORK_PRIORITY)?;
-        let seed = request.seed.wrapping_add(self.slices << 20);
         let time = Duration::from_millis(ms);
-        let exchanged = self.client.run(&self.zipf, seed, time, self.plan.gets_per_set, request.is_interrupted)?;
+        let exchanged =
+            self.client.run(&self.zipf, request.seed, time, self.plan.gets_per_set, request.is_interrupted)?;
         request.check()?;
         self.total.add(&exchanged);
         Ok(exchanged.answered as f64 * 1e9 / exchanged.elapsed_ns.max(1) as f64)

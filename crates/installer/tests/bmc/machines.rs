@@ -1,6 +1,6 @@
 //! Where the cache runs: on the host, and in the kernel.
 
-use super::packets::{Client, TEXT, from_server, reply, request, to_server, value};
+use super::packets::{Client, TEXT, from_server, handshake, reply, request, to_server, value};
 use karakoram_extension::{TcVerdict, XdpVerdict, testing};
 use karakoram_installer::{BuildOptions, Installed, build};
 use karakoram_kernel::run::{RunInput, RunOutput, Runner};
@@ -45,7 +45,19 @@ pub trait Machine {
 
     /// memcached says something over TCP.
     fn hear(&mut self, client: Client, text: &str) {
-        self.learn(from_server(client, text));
+        self.hear_at(client, 1, text);
+    }
+
+    /// It says that at a place of the connection.
+    fn hear_at(&mut self, client: Client, sequence: u32, text: &str) {
+        self.learn(from_server(client, sequence, text));
+    }
+
+    /// A client opens a connection.
+    fn connect(&mut self, client: Client) {
+        let [there, back] = handshake(client);
+        assert_eq!(self.answer(there).0, PASS);
+        self.learn(back);
     }
 }
 
@@ -99,6 +111,7 @@ impl Kernel {
             folder: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/bmc"),
             target_dir: folder.join("bmc"),
             extension: None,
+            features: Vec::new(),
             launder: Launder::default(),
             translation: Default::default(),
         };

@@ -203,6 +203,81 @@ fn split_commands_are_put_together(m: &mut dyn Machine) {
     m.wait(GUARD_NS + 1);
 }
 
+/// On a connection that was seen from its begin, of nothing but `set`, it is known which answer belongs to which
+/// write: what is kept is renewed.
+fn what_is_written_is_kept(m: &mut dyn Machine) {
+    let [alice, bob] = clients();
+    m.ask(alice, 1, "renewed", "old");
+    m.ask(alice, 1, "renewed-too", "old");
+    m.connect(bob);
+    m.say(bob, 1, b"set renewed 0 0 3\r\nnew\r\nset renewed-too 0 0 5\r\nn\r\nw2\r\n");
+    assert_eq!(m.get(alice, 2, "renewed"), None);
+    m.hear_at(bob, 1, "STORED\r\n");
+    assert_eq!(m.get(alice, 3, "renewed"), Some(format!("{}END\r\n", value("renewed", "new"))));
+    assert_eq!(m.get(alice, 4, "renewed-too"), None);
+    m.hear_at(bob, 9, "STORED\r\n");
+    assert_eq!(m.get(alice, 5, "renewed-too"), Some(format!("{}END\r\n", value("renewed-too", "n\r\nw2"))));
+    // What nobody has asked for does not take the place of anything.
+    let second = b"set never-asked 0 0 1\r\nv\r\n";
+    m.say(bob, 55, second);
+    m.hear_at(bob, 17, "STORED\r\n");
+    assert_eq!(m.get(alice, 6, "never-asked"), None);
+    // In two segments: then it is only forgotten, and memcached asked.
+    let third = 55 + second.len() as u32;
+    m.say(bob, third, b"set renewed 0 0 3\r\nto");
+    m.say(bob, third + 21, b"o\r\nset renewed-too 0 0 1\r\n3\r\n");
+    m.hear_at(bob, 25, "STORED\r\nSTORED\r\n");
+    assert_eq!(m.get(alice, 7, "renewed"), None);
+    assert_eq!(m.get(alice, 8, "renewed-too"), Some(format!("{}END\r\n", value("renewed-too", "3"))));
+}
+
+/// What memcached may not have stored, or not last, or another one's answer may be about, is not kept.
+fn what_may_not_be_stored_is_not_kept(m: &mut dyn Machine) {
+    type Case = (&'static str, fn(&mut dyn Machine, packets::Client, packets::Client, &str));
+    let cases: [Case; 9] = [
+        ("an error", |m, _, bob, _| m.hear_at(bob, 1, "SERVER_ERROR out of memory storing object\r\n")),
+        ("another write meanwhile", |m, alice, bob, key| {
+            m.say(alice, 1, format!("set {key} 0 0 5\r\nother\r\n").as_bytes());
+            m.hear_at(bob, 1, "STORED\r\n");
+        }),
+        ("a write that nobody answers", |m, alice, bob, key| {
+            m.say(alice, 1, format!("set {key} 0 0 5 noreply\r\nother\r\n").as_bytes());
+            m.hear_at(bob, 1, "STORED\r\n");
+        }),
+        ("a gap in the answers", |m, _, bob, _| m.hear_at(bob, 9, "STORED\r\n")),
+        ("an answer that was heard before", |m, _, bob, _| m.hear_at(bob, 0u32.wrapping_sub(7), "STORED\r\n")),
+        ("half an answer", |m, _, bob, _| m.hear_at(bob, 1, "STO")),
+        ("a gap in the writes", |m, _, bob, _| {
+            m.say(bob, 500, b"set later 0 0 1\r\nv\r\n");
+            m.hear_at(bob, 1, "STORED\r\n");
+        }),
+        ("a request for a value", |m, _, bob, key| {
+            m.say(bob, 1 + format!("set {key} 0 0 3\r\nnew\r\n").len() as u32, b"get any\r\n");
+            m.hear_at(bob, 1, "STORED\r\n");
+        }),
+        ("a flush", |m, alice, bob, _| {
+            m.say(alice, 1, b"flush_all\r\n");
+            m.hear_at(bob, 1, "STORED\r\n");
+        }),
+    ];
+    for (n, (name, then)) in cases.into_iter().enumerate() {
+        let [alice, bob] = clients();
+        let key = format!("doubtful-{n}");
+        m.ask(alice, 1, &key, "old");
+        m.connect(bob);
+        m.say(bob, 1, format!("set {key} 0 0 3\r\nnew\r\n").as_bytes());
+        then(m, alice, bob, &key);
+        assert_eq!(m.get(alice, 2, &key), None, "{name}");
+        m.wait(GUARD_NS + 1);
+    }
+    // A connection of which the begin was not seen.
+    let [alice, bob] = clients();
+    m.ask(alice, 1, "doubtful", "old");
+    m.say(bob, 1, b"set doubtful 0 0 3\r\nnew\r\n");
+    m.hear_at(bob, 1, "STORED\r\n");
+    assert_eq!(m.get(alice, 2, "doubtful"), None);
+}
+
 /// 8. The original takes a key for another one that it is the beginning of.
 fn keys_are_compared_to_the_end(m: &mut dyn Machine) {
     let [alice, _] = clients();
@@ -294,7 +369,7 @@ scenarios! {
     parts_of_replies_are_not_kept every_write_is_noticed a_flush_empties_everything what_expires_is_not_kept
     the_first_reply_is_kept an_old_reply_is_not_kept an_overtaken_write_is_noticed a_silent_write_is_waited_for
     split_commands_are_put_together keys_are_compared_to_the_end other_packets_pass
-    writes_by_other_ways_are_noticed
+    writes_by_other_ways_are_noticed what_is_written_is_kept what_may_not_be_stored_is_not_kept
 }
 
 #[test]

@@ -67,22 +67,32 @@ pub fn reply_part(client: Client, numbers: [u16; 3], text: &str) -> Vec<u8> {
     datagram((SERVER, PORT), (client.address, client.port), numbers, text.as_bytes())
 }
 
-fn segment(from: ([u8; 4], u16), to: ([u8; 4], u16), sequence: u32, text: &[u8]) -> Vec<u8> {
+/// Flags of a segment that opens a connection, and of others.
+const SYN: u8 = 0x02;
+const ACK_PUSH: u8 = 0x18;
+
+fn segment(from: ([u8; 4], u16), to: ([u8; 4], u16), flags: u8, sequence: u32, text: &[u8]) -> Vec<u8> {
     let mut payload: Vec<u8> = [from.1, to.1].iter().flat_map(|n| n.to_be_bytes()).collect();
     payload.extend(sequence.to_be_bytes());
-    payload.extend([0, 0, 0, 0, 0x50, 0x18, 1, 0, 0, 0, 0, 0]);
+    payload.extend([0, 0, 0, 0, 0x50, flags, 1, 0, 0, 0, 0, 0]);
     payload.extend(text);
     ip(from.0, to.0, 6, &payload)
 }
 
 /// A segment to memcached.
 pub fn to_server(client: Client, sequence: u32, text: &[u8]) -> Vec<u8> {
-    segment((client.address, client.port), (SERVER, PORT), sequence, text)
+    segment((client.address, client.port), (SERVER, PORT), ACK_PUSH, sequence, text)
 }
 
 /// A segment from memcached.
-pub fn from_server(client: Client, text: &str) -> Vec<u8> {
-    segment((SERVER, PORT), (client.address, client.port), 1, text.as_bytes())
+pub fn from_server(client: Client, sequence: u32, text: &str) -> Vec<u8> {
+    segment((SERVER, PORT), (client.address, client.port), ACK_PUSH, sequence, text.as_bytes())
+}
+
+/// The first segments of a connection, to memcached and back; both sides' texts begin at 1.
+pub fn handshake(client: Client) -> [Vec<u8>; 2] {
+    let (client, server) = ((client.address, client.port), (SERVER, PORT));
+    [segment(client, server, SYN, 0, b""), segment(server, client, SYN, 0, b"")]
 }
 
 /// What memcached replies for a key with flags 0.

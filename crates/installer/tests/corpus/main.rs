@@ -112,6 +112,7 @@ fn compiled() -> Separate {
         folder: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/extensions/corpus"),
         target_dir: Path::new(env!("CARGO_TARGET_TMPDIR")).join("corpus"),
         extension: None,
+        features: Vec::new(),
         launder: Launder::default(),
         translation: Options::default(),
     };

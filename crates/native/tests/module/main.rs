@@ -107,6 +107,7 @@ fn built(name: &str, kernels: &Kernels, folder: &Path) -> bool {
         folder: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/extensions").join(name),
         target_dir: Path::new(env!("CARGO_TARGET_TMPDIR")).join("extensions"),
         extension: None,
+        features: Vec::new(),
         headers,
     };
     match build(&options) {

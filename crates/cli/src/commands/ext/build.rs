@@ -27,6 +27,9 @@ pub struct Options {
     /// For a module: version of Debian's kernel that it is for, such as 6.12 (default: the running kernel)
     #[arg(long, value_name = "VERSION")]
     kernel: Option<String>,
+    /// Features of the crate to build with, besides its default ones
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    features: Vec<String>,
     #[command(flatten)]
     cache: CacheOption,
 }
@@ -68,6 +71,7 @@ impl Options {
             folder: self.folder.clone(),
             target_dir: self.folder.join("target"),
             extension: None,
+            features: self.features.clone(),
             launder: Launder::default(),
             translation: Default::default(),
         };
@@ -84,6 +88,7 @@ impl Options {
             folder: self.folder.clone(),
             target_dir: self.folder.join("target"),
             extension: None,
+            features: self.features.clone(),
             headers: match &self.kernel {
                 Some(version) => self.cache.kernels()?.headers(version).map_err(machine::failure)?,
                 None => Headers::of_running().map_err(machine::failure)?,
