@@ -5,6 +5,7 @@ mod tables;
 
 use crate::analysis::{Analysis, MetricAnalysis};
 use crate::error::LabError;
+use crate::experiment::Better;
 use crate::report::{Block, Report, Section, plain};
 use crate::results::Results;
 use std::collections::BTreeMap;
@@ -43,7 +44,7 @@ pub fn section(results: &Results) -> Result<Section, LabError> {
     section = section.text(outline(results, &analysis));
     for metric in analysis.metrics.iter().filter(|m| !m.variants.is_empty()) {
         section = section.block(Block::Table(tables::metric(&analysis, metric)));
-        if let Some(text) = drifted(metric) {
+        for text in [drifted(metric), bounded(results, metric)].into_iter().flatten() {
             section = section.text(text);
         }
     }
@@ -81,6 +82,14 @@ fn drifted(metric: &MetricAnalysis) -> Option<String> {
             plain(metric.drift * 100.0, 1)
         )
     })
+}
+
+/// How many rates are lower bounds.
+fn bounded(results: &Results, metric: &MetricAnalysis) -> Option<String> {
+    let counted = || results.trials.iter().filter(|t| t.counts());
+    let (bounds, all) = (counted().filter(|t| t.is_lower_bound()).count(), counted().count());
+    let is_told = bounds > 0 && metric.metric.better == Better::Higher;
+    is_told.then(|| format!("In {bounds} of {all} trials the generator set the limit: their rates are lower bounds."))
 }
 
 /// Text with a capital at its head.

@@ -4,7 +4,7 @@
 use crate::error::LabError;
 use crate::experiment::Experiment;
 use crate::files::replace;
-use crate::trial::{Curve, Samples, SliceValues};
+use crate::trial::{Curve, LIMIT, Samples, SliceValues};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -73,6 +73,11 @@ impl TrialRecord {
     /// Whether conclusions may be drawn from it.
     pub fn counts(&self) -> bool {
         self.void.is_none() && self.round >= 0
+    }
+
+    /// Whether its rates are lower bounds.
+    pub fn is_lower_bound(&self) -> bool {
+        self.notes.contains_key(LIMIT)
     }
 }
 

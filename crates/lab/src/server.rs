@@ -95,3 +95,9 @@ pub fn count(socket: &UdpSocket, cpu: usize, is_over: &AtomicBool) -> Result<Cou
     counted.processor_ns = thread_cpu_ns() - before;
     Ok(counted)
 }
+
+/// Reads away what waits, without counting it.
+pub fn empty(socket: &UdpSocket) {
+    let mut bytes = [0; DATAGRAM];
+    while socket.set_nonblocking(true).is_ok() && socket.recv(&mut bytes).is_ok() {}
+}

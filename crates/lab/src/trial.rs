@@ -76,6 +76,9 @@ pub struct Workshop<'a> {
     pub optimize: &'a dyn Fn(&Path) -> Result<PathBuf, LabError>,
 }
 
+/// The note of a trial whose rates are lower bounds: not what was tested set the limit.
+pub const LIMIT: &str = "limit";
+
 /// What came of a trial.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
@@ -96,6 +99,11 @@ impl Outcome {
     /// Nothing may be concluded from it.
     pub fn voided(reason: impl Into<String>) -> Outcome {
         Outcome { void: Some(reason.into()), ..Outcome::default() }
+    }
+
+    /// Notes that the generator could not do more: rates are lower bounds.
+    pub fn note_generator_limit(&mut self) {
+        self.notes.insert(LIMIT.into(), "the generator's: the rate is a lower bound".into());
     }
 
     /// The samples of that name.

@@ -27,6 +27,8 @@ struct Made {
     is_missing: bool,
     #[serde(default)]
     breaks: bool,
+    #[serde(default)]
+    is_generator_bound: bool,
 }
 
 impl Kind for Synthetic {
@@ -63,7 +65,11 @@ impl Trial for Made {
             points: (1..=5).map(|n| (f64::from(n) * 1e5, (f64::from(n) * 1e5).min(rate))).collect(),
         };
         let samples = vec![Samples::many("rtt", "ns", times), Samples::one("rate", "packets/s", rate)];
-        Ok(Outcome { samples, curves: vec![curve], ..Outcome::default() })
+        let mut outcome = Outcome { samples, curves: vec![curve], ..Outcome::default() };
+        if self.is_generator_bound {
+            outcome.note_generator_limit();
+        }
+        Ok(outcome)
     }
 }
 
@@ -218,6 +224,19 @@ fn claims_come_out_as_they_should() {
         assert!(claim.reason.contains(reason), "{claim:?}");
     }
     assert_eq!(analysis.claims.len(), expected.len());
+}
+
+#[test]
+fn what_the_generator_limits_says_nothing_about_rates() {
+    let bound = TEXT.replace("ns = 40_000", "ns = 40_000, is-generator-bound = true");
+    let results = measured(&bound, false).unwrap();
+    let analysis = Analysis::of(&results).unwrap();
+    let rate = &analysis.claims[4];
+    assert_eq!(rate.verdict, Verdict::Inconclusive);
+    assert_eq!(rate.reason, "the generator set the limit in 12 of 12 trials of socket");
+    assert_eq!(analysis.claims[3].verdict, Verdict::Holds, "times are as true as ever");
+    let page = html(&presentation::report("Bound", &[results]).unwrap()).unwrap();
+    assert_eq!(page.matches("the generator set the limit: their rates are lower bounds").count(), 1);
 }
 
 #[test]

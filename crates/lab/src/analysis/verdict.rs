@@ -3,7 +3,7 @@
 use super::MetricAnalysis;
 use crate::bootstrap::Estimate;
 use crate::comparison::{FEWEST_ROUNDS, Finding};
-use crate::experiment::{ClaimText, Rule};
+use crate::experiment::{Better, ClaimText, Rule};
 use crate::report::{Claim, Verdict, plain};
 use crate::results::Results;
 use crate::statistics::median;
@@ -64,6 +64,9 @@ fn rule(claim: &ClaimText, results: &Results, metrics: &[MetricAnalysis]) -> Rul
         let why = format!("{rounds} rounds are too few to conclude anything (least: {FEWEST_ROUNDS})");
         return Ruling::new(Verdict::Inconclusive, why).with(measured);
     }
+    if let Some(why) = limited(metric, &variants, results) {
+        return Ruling::new(Verdict::Inconclusive, why).with(measured);
+    }
     match &claim.rule {
         Rule::Order(all) => order(metric, all).with(measured),
         Rule::Ratio { of: [a, b], at_least, at_most } => match metric.between(a, b) {
@@ -80,6 +83,20 @@ fn rule(claim: &ClaimText, results: &Results, metrics: &[MetricAnalysis]) -> Rul
         }
         Rule::NotTestable(why) => Ruling::new(Verdict::NotTestable, why),
     }
+}
+
+/// Why rates say little: those of most trials of a variant are lower bounds.
+fn limited(metric: &MetricAnalysis, variants: &[&str], results: &Results) -> Option<String> {
+    if metric.metric.better != Better::Higher {
+        return None;
+    }
+    variants.iter().find_map(|variant| {
+        let mine: Vec<_> =
+            results.trials.iter().filter(|t| t.counts() && !t.is_control && t.variant == *variant).collect();
+        let bounds = mine.iter().filter(|t| t.is_lower_bound()).count();
+        let why = format!("the generator set the limit in {bounds} of {} trials of {variant}", mine.len());
+        (2 * bounds > mine.len()).then_some(why)
+    })
 }
 
 /// Why there is no value.

@@ -253,7 +253,7 @@ fn report_capacity(outcome: &mut Outcome, found: Option<Found>, counted: Counted
         return;
     };
     if found.is_generator_bound {
-        outcome.notes.insert("limit".into(), "the generator's: the rate is a lower bound".into());
+        outcome.note_generator_limit();
     }
     outcome.samples.push(Samples::one("capacity", "requests/s", median(&found.rates)));
     let points = found.tries.iter().map(|t| (t.offered, t.received)).collect();

@@ -4,18 +4,20 @@
 //! pass is what entering and leaving a hook costs (Table 1).
 
 use crate::error::LabError;
-use crate::generator::{Generator, Load, Source};
+use crate::generator::{Generator, Load, Sent, Source};
 use crate::hook::{self, AtHook, Hook, Place};
 use crate::object::{self, Loaded};
 use crate::packet::{HEADER_BYTES, PORT};
 use crate::programs::{self, Build};
 use crate::server::{self, Counted};
+use crate::statistics::median;
 use crate::testbed::{Placement, Role, Testbed, udp};
-use crate::trial::{Kind, Outcome, Parameters, Request, Samples, Trial, Workshop};
+use crate::trial::{Kind, Outcome, Parameters, Request, SliceValues, Sliced, Slices, Trial, Workshop};
 use serde::Deserialize;
-use std::net::SocketAddrV4;
+use std::net::{SocketAddrV4, UdpSocket};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -40,6 +42,7 @@ struct Plan {
     payload_bytes: usize,
     /// Packets per second; as many as the generator can, when left out.
     rate: Option<f64>,
+    /// For how long, in all slices together.
     #[serde(default = "duration")]
     duration_ms: u64,
 }
@@ -59,6 +62,10 @@ fn duration() -> u64 {
 
 /// What the program leaves at least: the stamp.
 const SHORTEST: u64 = 16;
+/// Time for a slice.
+const SLICE_MS: u64 = 20;
+/// How often a slice is made again in which the generator was late.
+const AGAIN: usize = 5;
 
 impl Kind for Shrink {
     fn name(&self) -> &'static str {
@@ -73,26 +80,27 @@ impl Kind for Shrink {
         let program = if plan.cut.is_some() { "lab/shrink" } else { "lab/hooks" };
         let object = programs::build(workshop, program, plan.build)?;
         let generator = Generator::load(plan.generator, workshop)?;
-        Ok(Box::new(Prepared { plan, object, generator }))
+        Ok(Box::new(Prepared(Rc::new(Parts { plan, object, generator }))))
     }
 }
 
-struct Prepared {
+struct Prepared(Rc<Parts>);
+
+/// What all trials of a variant share.
+struct Parts {
     plan: Plan,
     object: PathBuf,
     generator: Generator,
 }
 
-impl Prepared {
+impl Parts {
     /// Bytes of the payload that the application gets.
     fn left(&self) -> usize {
         let whole = self.plan.payload_bytes as f64;
         let left = self.plan.cut.map_or(whole, |cut| (whole * (1.0 - cut / 100.0)).round());
         (left as u64).max(SHORTEST) as usize
     }
-}
 
-impl Prepared {
     /// The program that cuts, if there is one.
     fn cutter(&self) -> Result<Option<Loaded>, LabError> {
         let Some(_) = self.plan.cut else { return Ok(None) };
@@ -101,59 +109,106 @@ impl Prepared {
         loaded.map("keep")?.update(&0u32.to_ne_bytes(), &left).map_err(|e| LabError::Request(e.to_string()))?;
         Ok(Some(loaded))
     }
+
+    fn slices(&self) -> usize {
+        (self.plan.duration_ms / SLICE_MS).max(1) as usize
+    }
+
+    fn load(&self) -> Load {
+        let duration = Duration::from_millis(self.plan.duration_ms / self.slices() as u64);
+        Load { frame_bytes: self.plan.payload_bytes + HEADER_BYTES, ..Load::new(self.plan.rate, duration) }
+    }
 }
 
-impl Trial for Prepared {
-    fn run(&mut self, _: &Request) -> Result<Outcome, LabError> {
-        let bed = Testbed::build(self.plan.placement)?;
+impl Sliced for Prepared {
+    fn begin(&self, _: &Request) -> Result<Box<dyn Slices>, LabError> {
+        let plan = &self.0.plan;
+        let bed = Testbed::build(plan.placement)?;
         bed.poll_without_xdp(true)?;
-        let cutter = self.cutter()?;
-        let passing = AtHook::load(&self.object, "pass", self.plan.hook)?;
+        let cutter = self.0.cutter()?;
+        let passing = AtHook::load(&self.0.object, "pass", plan.hook)?;
         let server = udp(&bed.tested.namespace, SocketAddrV4::new(bed.tested.host.ip, PORT))?;
         let program = cutter.as_ref().map(|cutter| cutter.program("shrink")).or(passing.as_ref().map(AtHook::program));
-        let hook = if cutter.is_some() { Hook::Xdp } else { self.plan.hook };
-        let place = Place { socket: Some(server.as_fd()), sockets: None };
-        let _attached = hook::attach(&bed, hook, program, place)?;
+        let hook = if cutter.is_some() { Hook::Xdp } else { plan.hook };
+        let attached = hook::attach(&bed, hook, program, Place { socket: Some(server.as_fd()), sockets: None })?;
         bed.pin_receiver()?;
-        let load = Load {
-            frame_bytes: self.plan.payload_bytes + HEADER_BYTES,
-            ..Load::new(self.plan.rate, Duration::from_millis(self.plan.duration_ms))
-        };
-        let is_over = AtomicBool::new(false);
-        let (sent, counted) = std::thread::scope(|scope| {
-            let serving = scope.spawn(|| server::count(&server, bed.placement.cpu(Role::Server), &is_over));
-            let sent = self.generator.send(&bed, &load);
-            is_over.store(true, Ordering::Relaxed);
-            (sent, serving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        });
-        let (sent, counted) = (sent?, counted?);
-        let mut outcome = self.report(&counted, sent.elapsed_ns);
-        outcome.notes.insert("placement".into(), bed.placement.describe());
-        outcome.notes.insert("offered".into(), format!("{:.0} packets/s", sent.rate()));
-        if !sent.is_punctual() {
-            outcome.void.get_or_insert(format!("the generator was late: {}", sent.lateness));
+        let offered = SliceValues::new("offered", "packets/s");
+        let (rate, packet) = (SliceValues::new("rate", "packets/s"), SliceValues::new("packet", "ns"));
+        let processor = SliceValues::new("processor", "ns");
+        let parts = self.0.clone();
+        let flow = Flow { _attached: attached, parts, bed, server, void: None, offered, rate, packet, processor };
+        flow.send()?;
+        Ok(Box::new(flow))
+    }
+}
+
+/// A trial under way.
+struct Flow {
+    _attached: hook::Attached,
+    parts: Rc<Parts>,
+    bed: Testbed,
+    server: UdpSocket,
+    /// Why nothing may be concluded from it.
+    void: Option<String>,
+    offered: SliceValues,
+    rate: SliceValues,
+    packet: SliceValues,
+    processor: SliceValues,
+}
+
+impl Slices for Flow {
+    fn next(&mut self, request: &Request) -> Result<bool, LabError> {
+        for again in (0..AGAIN).rev() {
+            request.check()?;
+            let (sent, counted) = self.send()?;
+            if sent.is_punctual() || again == 0 {
+                self.take(&sent, &counted);
+                break;
+            }
         }
+        Ok(self.void.is_none() && self.rate.values.len() < self.parts.slices())
+    }
+
+    fn finish(self: Box<Self>, _: &Request) -> Result<Outcome, LabError> {
+        let mut outcome = Outcome { void: self.void, ..Outcome::default() };
+        outcome.notes.insert("placement".into(), self.bed.placement.describe());
+        outcome.notes.insert("offered".into(), format!("{:.0} packets/s", median(&self.offered.values)));
+        outcome.slices.extend([self.rate, self.packet, self.processor]);
         Ok(outcome)
     }
 }
 
-impl Prepared {
-    fn report(&self, counted: &Counted, elapsed_ns: u64) -> Outcome {
-        let mut outcome = Outcome::default();
+impl Flow {
+    /// Sends packets, and counts what the application gets meanwhile.
+    fn send(&self) -> Result<(Sent, Counted), LabError> {
+        let is_over = AtomicBool::new(false);
+        let (server, cpu) = (&self.server, self.bed.placement.cpu(Role::Server));
+        let (sent, counted) = std::thread::scope(|scope| {
+            let serving = scope.spawn(|| server::count(server, cpu, &is_over));
+            let sent = self.parts.generator.send(&self.bed, &self.parts.load());
+            is_over.store(true, Ordering::Relaxed);
+            (sent, serving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        // What waits still is nothing that the next slice got.
+        server::empty(server);
+        Ok((sent?, counted?))
+    }
+
+    fn take(&mut self, sent: &Sent, counted: &Counted) {
+        let left = self.parts.left() as u64;
         let (datagrams, bytes) = (counted.datagrams, counted.bytes);
         // A verdict program joins datagrams: the application reads several at once.
-        let packets = bytes / self.left() as u64;
-        if packets == 0
-            || bytes != packets * self.left() as u64
-            || (packets != datagrams && self.plan.hook != Hook::SkSkb)
-        {
-            outcome.void = Some(format!("{datagrams} datagrams of {} bytes had {bytes} bytes", self.left()));
+        let packets = bytes / left;
+        let is_joined = self.parts.plan.hook == Hook::SkSkb;
+        if packets == 0 || bytes != packets * left || (packets != datagrams && !is_joined) {
+            self.void.get_or_insert(format!("{datagrams} datagrams of {left} bytes had {bytes} bytes"));
+        } else if !sent.is_punctual() {
+            self.void.get_or_insert(format!("the generator was late: {}", sent.lateness));
         }
-        let rate = packets as f64 * 1e9 / elapsed_ns.max(1) as f64;
-        outcome.samples.push(Samples::one("rate", "packets/s", rate));
-        outcome.samples.push(Samples::one("packet", "ns", 1e9 / rate.max(1e-9)));
-        let each = counted.processor_ns as f64 / packets.max(1) as f64;
-        outcome.samples.push(Samples::one("processor", "ns", each));
-        outcome
+        let rate = (packets as f64 * 1e9 / sent.elapsed_ns.max(1) as f64).max(1e-9);
+        self.offered.values.push(sent.rate());
+        self.rate.values.push(rate);
+        self.packet.values.push(1e9 / rate);
+        self.processor.values.push(counted.processor_ns as f64 / packets.max(1) as f64);
     }
 }

@@ -146,7 +146,7 @@ impl Run {
             points: self.points.iter().map(|(x, y)| (x * level, y * level)).collect(),
         });
         if found.is_generator_bound || 2 * self.unhurt > self.full.values.len() {
-            outcome.notes.insert("limit".into(), "the generator's: the rate is a lower bound".into());
+            outcome.note_generator_limit();
         }
         outcome
     }
