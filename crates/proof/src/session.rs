@@ -11,6 +11,7 @@ const GRACE: Duration = Duration::from_secs(5);
 const END: &str = "end-of-question";
 
 /// A running solver that reads SMT-LIB2. Ends with this value.
+#[derive(Debug)]
 pub struct Session {
     child: Child,
     input: ChildStdin,

@@ -2,6 +2,7 @@
 //!
 //! One solver lives as long as one check; gates are translated once and queries are assumptions.
 
+use crate::external::External;
 use crate::term::{Op, Term, Terms, mask};
 use std::collections::HashMap;
 
@@ -36,13 +37,8 @@ pub enum Backend {
         /// Budget of one query.
         conflicts: i32,
     },
-    /// A program that reads SMT-LIB2.
-    External {
-        /// Its name or path.
-        program: String,
-        /// Time limit of one query.
-        seconds: u32,
-    },
+    /// A program that reads SMT-LIB2, asked by all checks together.
+    External(External),
     /// Another backend, with every query written to a directory.
     Exporting(Box<Backend>, std::path::PathBuf),
 }
@@ -57,7 +53,7 @@ impl Backend {
     pub fn start(&self) -> Box<dyn Decide> {
         match self {
             Backend::Cadical { conflicts } => Box::new(Solver::new(*conflicts)),
-            Backend::External { program, seconds } => Box::new(crate::smtlib::External::new(program, *seconds)),
+            Backend::External(external) => Box::new(external.clone()),
             Backend::Exporting(inner, directory) => {
                 Box::new(crate::smtlib::Exporting::new(inner.start(), directory.clone()))
             }

@@ -86,22 +86,51 @@ pub struct Terms {
 /// The simplifications made, each after those that it was made of.
 #[derive(Default)]
 struct Journal {
-    lemmas: Vec<Lemma>,
+    steps: Vec<Step>,
     noted: HashMap<Lemma, usize>,
-    /// Which were asked for, not only made on the way to another one.
-    asked: Vec<bool>,
-    depth: u32,
+    /// What those that are being made now were made of so far, the outermost first.
+    open: Vec<Makings>,
+}
+
+/// What a simplification is made of.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Makings {
+    /// Simplifications made on the way to it, by their place among all; they come before it.
+    pub steps: Vec<usize>,
+    /// Terms made on the way to it.
+    pub terms: Vec<Term>,
 }
 
 impl Journal {
-    fn note(&mut self, lemma: Lemma) {
-        let at = *self.noted.entry(lemma).or_insert_with_key(|lemma| {
-            self.lemmas.push(lemma.clone());
-            self.asked.push(false);
-            self.lemmas.len() - 1
-        });
-        self.asked[at] |= self.depth == 0;
+    fn made(&mut self, t: Term) {
+        self.open.last_mut().into_iter().for_each(|outer| outer.terms.push(t));
     }
+
+    fn note(&mut self, lemma: Lemma, mut made_of: Makings) {
+        let at = *self.noted.entry(lemma).or_insert_with_key(|lemma| {
+            made_of.steps.sort_unstable();
+            made_of.steps.dedup();
+            made_of.terms.sort_unstable();
+            made_of.terms.dedup();
+            self.steps.push(Step { lemma: lemma.clone(), made_of, is_asked: false });
+            self.steps.len() - 1
+        });
+        match self.open.last_mut() {
+            Some(outer) => outer.steps.push(at),
+            None => self.steps[at].is_asked = true,
+        }
+    }
+}
+
+/// A simplification that was made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// What it says.
+    pub lemma: Lemma,
+    /// What was made on the way to it.
+    pub made_of: Makings,
+    /// Whether it was asked for, and not only made on the way to another one.
+    pub is_asked: bool,
 }
 
 /// A claim of this module: that operation, at that width, is equal to that term.
@@ -133,29 +162,44 @@ impl Terms {
 
     /// The simplifications asked for so far: what the meaning of terms rests on.
     pub fn journal(&self) -> impl Iterator<Item = &Lemma> {
-        let all = self.journal.iter().flat_map(|j| j.lemmas.iter().zip(&j.asked));
-        all.filter(|(_, asked)| **asked).map(|(lemma, _)| lemma)
+        self.steps().iter().filter(|step| step.is_asked).map(|step| &step.lemma)
     }
 
-    /// All simplifications, those on the way to others before them: together they say more, but each is easier to see.
-    pub fn steps(&self) -> &[Lemma] {
-        self.journal.as_ref().map_or(&[], |j| &j.lemmas)
+    /// All simplifications, also those that were only made on the way to others.
+    pub fn steps(&self) -> &[Step] {
+        self.journal.as_ref().map_or(&[], |j| &j.steps)
     }
 
     /// Makes a term by `make` and notes that it is `op`.
     fn noted(&mut self, width: u32, op: impl FnOnce() -> Op, make: impl FnOnce(&mut Terms) -> Term) -> Term {
         let Some(journal) = &mut self.journal else { return make(self) };
-        journal.depth += 1;
+        journal.open.push(Makings::default());
         let form = make(self);
         let op = op();
         let is_simplified = *self.op(form) != op;
         if let Some(journal) = &mut self.journal {
-            journal.depth -= 1;
+            let made_of = journal.open.pop().unwrap_or_default();
             if is_simplified {
-                journal.note(Lemma { op, width, form });
+                journal.note(Lemma { op, width, form }, made_of);
+            } else {
+                journal.made(form);
             }
         }
         form
+    }
+
+    /// Notes a simplification that nobody made, and returns its place.
+    #[cfg(test)]
+    pub(crate) fn pretend(&mut self, step: Step) -> usize {
+        let steps = &mut self.journal.as_mut().expect("a journal is kept").steps;
+        steps.push(step);
+        steps.len() - 1
+    }
+
+    /// Claims to know bits of a term.
+    #[cfg(test)]
+    pub(crate) fn pretend_zeros(&mut self, t: Term, zeros: u64) {
+        self.nodes[t.index()].zeros |= zeros;
     }
 
     /// Number of terms made so far.
@@ -205,6 +249,12 @@ impl Terms {
     }
 
     fn intern(&mut self, op: Op, width: u32) -> Term {
+        let t = self.find(op, width);
+        self.journal.iter_mut().for_each(|journal| journal.made(t));
+        t
+    }
+
+    fn find(&mut self, op: Op, width: u32) -> Term {
         if let Some(t) = self.ids.get(&(op.clone(), width as u8)) {
             return *t;
         }

@@ -6,6 +6,7 @@ use karakoram_proof::ProverOptions;
 use karakoram_proof::apply::Prover;
 use karakoram_proof::certificate::{Certificate, CertificateError};
 use karakoram_proof::compare::{Comparison, compare};
+use karakoram_proof::external::External;
 use karakoram_proof::solver::Backend;
 
 const BEFORE: &str = ".hook buffer=64
@@ -72,7 +73,7 @@ fn equal_programs_compare_equal_and_the_certificate_replays() {
 fn a_second_solver_accepts_the_certificate() {
     let (a, b, certificate) = certificate();
     let mut prover = prover(&a);
-    prover.backend = Backend::External { program: "z3".to_string(), seconds: 20 };
+    prover.backend = Backend::External(External::new("z3", 20));
     if std::process::Command::new("z3").arg("--version").output().is_err() {
         eprintln!("SKIPPED: a_second_solver_accepts_the_certificate: there is no z3 program here");
         return;

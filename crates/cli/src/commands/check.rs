@@ -13,7 +13,7 @@ use karakoram_proof::apply::Prover;
 use karakoram_proof::certificate::{Certificate, CertificateError};
 use karakoram_proof::check::Witness;
 use karakoram_proof::compare::{Comparison, compare, suspects};
-use karakoram_proof::smtlib::External;
+use karakoram_proof::external::External;
 use karakoram_proof::solver::Backend;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -113,7 +113,7 @@ impl Options {
                     return Err(Failure::machine(format!("the solver {program} cannot be run"))
                         .help("install it, give its path, or leave --solver out"));
                 }
-                Backend::External { program: program.to_string(), seconds: self.timeout }
+                Backend::External(External::new(program, self.timeout))
             }
         };
         Ok(match &self.smt2 {

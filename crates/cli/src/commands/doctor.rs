@@ -5,7 +5,7 @@ use crate::failure::{Answer, Failure};
 use crate::output;
 use crate::terminal;
 use karakoram_kernel::probe::{Report, Status, probe};
-use karakoram_proof::smtlib::External;
+use karakoram_proof::external::External;
 use serde_json::{Value, json};
 
 const AFTER_HELP: &str = "\
