@@ -52,6 +52,7 @@ pub fn resume(start: &Proven, functions: &[FuncId], options: &Options, progress:
         is_partial: false,
         proven: without(start, |f| functions.contains(&f)),
     };
+    let prover = Prover::new(start.base(), options.prover);
     let add = |outcome: &mut Outcome, done: Done| {
         outcome.proven.absorb(done.proven);
         outcome.functions.push(done.stats);
@@ -63,14 +64,15 @@ pub fn resume(start: &Proven, functions: &[FuncId], options: &Options, progress:
         for f in &functions {
             let applied = outcome.proven.applied().len();
             let left = Options { stop_after: options.stop_after.map(|n| n - applied.min(n)), ..options.clone() };
-            add(&mut outcome, one(start, *f, &left, progress));
+            add(&mut outcome, one(start, &prover, *f, &left, progress));
         }
         return outcome;
     }
     // The longest first, so that no thread is left with it at the end.
     let mut order = functions;
     order.sort_by_key(|f| std::cmp::Reverse(start.base().function(*f).nodes.len()));
-    let mut results = parallel::map(&order, options.jobs, progress, &|f, progress| one(start, *f, options, progress));
+    let mut results =
+        parallel::map(&order, options.jobs, progress, &|f, progress| one(start, &prover, *f, options, progress));
     results.sort_by_key(|done| done.function);
     results.into_iter().for_each(|done| add(&mut outcome, done));
     outcome
@@ -95,15 +97,20 @@ struct Done {
 }
 
 /// Makes one function of a program better.
-fn one(start: &Proven, function: FuncId, options: &Options, progress: &mut dyn FnMut(Progress)) -> Done {
+fn one(
+    start: &Proven,
+    prover: &Prover,
+    function: FuncId,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Done {
     let program = start.base();
-    let prover = Prover::new(program, options.prover);
-    let mut quick = Prover::new(program, options.prover);
+    let mut quick = prover.clone();
     quick.backend = Backend::Cadical { conflicts: search_conflicts(options.level) };
     let name = program.function(function).name.clone();
     let mut run = Run {
         stats: FunctionStats { name, ..Default::default() },
-        prover,
+        prover: prover.clone(),
         quick,
         options,
         memo: Memo::default(),

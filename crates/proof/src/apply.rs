@@ -96,7 +96,10 @@ impl Proven {
     /// true whatever is proven of those: so functions may be worked on apart. Panics when the two are
     /// not about the same input.
     pub fn absorb(&mut self, other: Proven) {
-        assert_eq!((&self.original, &self.base), (&other.original, &other.base), "proofs about different inputs");
+        // The same allocation, mostly, which is seen at once.
+        let is_same = |a: &Arc<Program>, b: &Arc<Program>| Arc::ptr_eq(a, b) || a == b;
+        let is_about_same = is_same(&self.original, &other.original) && is_same(&self.base, &other.base);
+        assert!(is_about_same, "proofs about different inputs");
         let mine: HashSet<FuncId> = self.applied.iter().map(|a| a.rewrite.function).collect();
         for Applied { rewrite, round } in other.applied {
             let function = rewrite.function;
@@ -118,14 +121,15 @@ impl Proven {
     }
 }
 
-/// Judges proposals and applies those that hold.
+/// Judges proposals and applies those that hold. Copies are cheap.
+#[derive(Clone)]
 pub struct Prover {
     /// Memory-model optimizations in force.
     pub options: ProverOptions,
     /// Who answers what the terms do not answer by themselves.
     pub backend: Backend,
-    signatures: Vec<Signature>,
-    given: Vec<Arguments>,
+    signatures: Arc<[Signature]>,
+    given: Arc<[Arguments]>,
 }
 
 impl Prover {
@@ -137,7 +141,8 @@ impl Prover {
         let given = interface::arguments(program, &reads);
         let returned = interface::returned(program, &arguments, &given);
         let signatures = arguments.into_iter().zip(returned).map(|(reads, returns)| Signature { reads, returns });
-        Prover { options, backend: Backend::Cadical { conflicts: 4_000 }, signatures: signatures.collect(), given }
+        let backend = Backend::Cadical { conflicts: 4_000 };
+        Prover { options, backend, signatures: signatures.collect(), given: given.into() }
     }
 
     /// A prover for another program that judges in the same way.

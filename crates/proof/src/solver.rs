@@ -32,9 +32,9 @@ pub trait Decide {
 /// Which solver decides, and how long it may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backend {
-    /// CaDiCaL in this process, giving up on a query after that many conflicts.
+    /// CaDiCaL in this process, giving up on a query after that many conflicts, or fewer where each takes longer.
     Cadical {
-        /// Budget of one query.
+        /// Budget of a query of few gates.
         conflicts: i32,
     },
     /// A program that reads SMT-LIB2, asked by all checks together.
@@ -61,6 +61,9 @@ impl Backend {
     }
 }
 
+/// Gates up to which a conflict takes next to no time.
+const FEW_GATES: i64 = 2_000;
+
 /// A gate input or output: a literal in the solver's numbering, negative when inverted.
 type Lit = i32;
 
@@ -72,7 +75,7 @@ pub struct Solver {
     bits: HashMap<Term, Box<[Lit]>>,
     ands: HashMap<(Lit, Lit), Lit>,
     xors: HashMap<(Lit, Lit), Lit>,
-    /// Largest number of conflicts a query may cost.
+    /// Largest number of conflicts a query of few gates may cost.
     pub conflicts: i32,
 }
 
@@ -104,7 +107,7 @@ impl Solver {
             return Answer::Never;
         }
         let assumptions: Vec<Lit> = conditions.iter().map(|c| self.literal(terms, *c)).collect();
-        if self.sat.set_limit("conflicts", self.conflicts).is_err() {
+        if self.sat.set_limit("conflicts", self.patience()).is_err() {
             return Answer::Unknown;
         }
         match self.sat.solve_with(assumptions) {
@@ -112,6 +115,12 @@ impl Solver {
             Some(true) => Answer::Sometimes,
             None => Answer::Unknown,
         }
+    }
+
+    /// Conflicts that a query may cost: fewer where there are many gates, as each takes longer there.
+    fn patience(&self) -> i32 {
+        let scaled = self.conflicts as i64 * FEW_GATES / FEW_GATES.max(self.next as i64);
+        scaled.max(1) as i32
     }
 
     fn holds(&self, lit: Lit) -> bool {
@@ -507,6 +516,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A question with many gates has fewer conflicts, but always some; one with few has all.
+    #[test]
+    fn many_gates_mean_fewer_conflicts() {
+        let mut t = Terms::default();
+        let (x, y) = (t.var(64), t.var(64));
+        let mut solver = Solver::new(4_000);
+        let small = t.ult(x, y);
+        solver.check(&t, &[small]);
+        assert_eq!(solver.patience(), 4_000);
+        let (product, wanted) = (t.mul(x, y), t.constant(64, 0x1234_5678_9abc_def1));
+        let large = t.eq(product, wanted);
+        solver.check(&t, &[large]);
+        assert!((1..2_000).contains(&solver.patience()), "{}", solver.patience());
     }
 
     #[test]

@@ -56,11 +56,20 @@ impl Work<'_> {
         }
         let mut settings = self.settings.clone();
         settings.skip.insert(INLINE.to_string());
-        let other = engine::reshaped(self.input.program(), &settings, &|_| false);
-        let other = engine::run(&other, &settings);
-        if other.proven.program().slots() >= outcome.proven.program().slots() {
+        let calling = engine::reshaped(self.input.program(), &settings, &|_| false);
+        let functions = || (0..start.base().functions.len() as u32).map(FuncId);
+        let is_touched = |f: &FuncId| start.base().function(*f) != calling.base().function(*f);
+        let (touched, others): (Vec<FuncId>, Vec<FuncId>) = functions().partition(is_touched);
+        let slots = |proven: &Proven| touched.iter().map(|f| proven.program().function(*f).slots()).sum::<usize>();
+        // What is the same in both becomes the same in both.
+        let mut other = engine::resume(&calling, &touched, &settings);
+        if slots(&other.proven) >= slots(&outcome.proven) {
             return outcome;
         }
+        let rest = engine::resume(&calling, &others, &settings);
+        other.proven.absorb(rest.proven);
+        other.functions.extend(rest.functions);
+        other.is_partial |= rest.is_partial;
         *notes = vec!["calls stay calls: the code in place of them would not be smaller".to_string()];
         notes.extend(describe(&other.proven));
         other
