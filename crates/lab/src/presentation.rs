@@ -23,13 +23,29 @@ pub fn report(title: &str, runs: &[Results]) -> Result<Report, LabError> {
             "This was a quick run: few rounds, short trials. It shows that everything works, not what is true.",
         );
     }
-    for run in runs.iter().filter(|r| !r.contamination.is_empty()) {
-        report = report.warning(format!("Contaminated: {}: {}.", run.experiment, run.contamination.join("; ")));
+    for (complaint, experiments) in contaminations(runs) {
+        let whose = match experiments.len() {
+            all if all == runs.len() && all > 1 => format!("all {all} experiments"),
+            _ => experiments.join(", "),
+        };
+        report = report.warning(format!("Contaminated: {whose}: {complaint}."));
     }
     for run in runs {
         report = report.section(section(run)?);
     }
     Ok(report.environment(runs.first().map(|r| r.environment.clone()).unwrap_or_default()))
+}
+
+/// What others did to which experiments, in the order of the runs: a run of all begins with one look at the machine.
+fn contaminations(runs: &[Results]) -> Vec<(&str, Vec<&str>)> {
+    let mut all: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (complaint, run) in runs.iter().flat_map(|run| run.contamination.iter().map(move |c| (c.as_str(), run))) {
+        match all.iter_mut().find(|(known, _)| *known == complaint) {
+            Some((_, experiments)) => experiments.push(&run.experiment),
+            None => all.push((complaint, vec![&run.experiment])),
+        }
+    }
+    all
 }
 
 /// One run.

@@ -228,13 +228,21 @@ fn claims_come_out_as_they_should() {
 
 #[test]
 fn what_the_generator_limits_says_nothing_about_rates() {
-    let bound = TEXT.replace("ns = 40_000", "ns = 40_000, is-generator-bound = true");
-    let results = measured(&bound, false).unwrap();
-    let analysis = Analysis::of(&results).unwrap();
-    let rate = &analysis.claims[4];
-    assert_eq!(rate.verdict, Verdict::Inconclusive);
-    assert_eq!(rate.reason, "the generator set the limit in 12 of 12 trials of socket");
-    assert_eq!(analysis.claims[3].verdict, Verdict::Holds, "times are as true as ever");
+    let run = |variant: &str, claim: &str| {
+        let text = TEXT.replace(variant, &format!("{variant}, is-generator-bound = true"));
+        let results = measured(&text.replace("at-least = 10 ", claim), false).unwrap();
+        let analysis = Analysis::of(&results).unwrap();
+        assert_eq!(analysis.claims[3].verdict, Verdict::Holds, "times are as true as ever");
+        (analysis.claims[4].verdict, analysis.claims[4].reason.clone(), results)
+    };
+    // The rate of tc is twice that of the socket; either could be higher than it was seen to be.
+    let (verdict, reason, results) = run("ns = 40_000", "at-least = 1.5 ");
+    assert_eq!(verdict, Verdict::Inconclusive);
+    assert_eq!(reason, "the generator set the limit in 12 of 12 trials of socket");
+    assert_eq!(run("ns = 40_000", "at-least = 10 ").0, Verdict::DoesNotHold);
+    assert_eq!(run("ns = 20_000", "at-least = 10 ").0, Verdict::Inconclusive);
+    assert_eq!(run("ns = 20_000", "at-least = 1.5 ").0, Verdict::Holds);
+    assert_eq!(run("ns = 20_000", "at-least = 1.5, at-most = 2.5 ").0, Verdict::Inconclusive);
     let page = html(&presentation::report("Bound", &[results]).unwrap()).unwrap();
     assert_eq!(page.matches("the generator set the limit: their rates are lower bounds").count(), 1);
 }

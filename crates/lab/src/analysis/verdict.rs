@@ -64,10 +64,7 @@ fn rule(claim: &ClaimText, results: &Results, metrics: &[MetricAnalysis]) -> Rul
         let why = format!("{rounds} rounds are too few to conclude anything (least: {FEWEST_ROUNDS})");
         return Ruling::new(Verdict::Inconclusive, why).with(measured);
     }
-    if let Some(why) = limited(metric, &variants, results) {
-        return Ruling::new(Verdict::Inconclusive, why).with(measured);
-    }
-    match &claim.rule {
+    let ruling = match &claim.rule {
         Rule::Order(all) => order(metric, all).with(measured),
         Rule::Ratio { of: [a, b], at_least, at_most } => match metric.between(a, b) {
             None => Ruling::new(Verdict::Inconclusive, "the two have no round in common").with(measured),
@@ -82,7 +79,34 @@ fn rule(claim: &ClaimText, results: &Results, metrics: &[MetricAnalysis]) -> Rul
             bounds(&estimate, *at_least, *at_most, &|v| format!("{} {}", shown.number(v), shown.unit)).with(measured)
         }
         Rule::NotTestable(why) => Ruling::new(Verdict::NotTestable, why),
+    };
+    match limited(metric, &in_doubt(&claim.rule, ruling.verdict), results) {
+        Some(why) => Ruling { verdict: Verdict::Inconclusive, reason: why, ..ruling },
+        None => ruling,
     }
+}
+
+/// Variants whose rates, were they higher than measured, could change the verdict.
+fn in_doubt(rule: &Rule, verdict: Verdict) -> Vec<&str> {
+    let (wanted_low, wanted_high): (Vec<&String>, Vec<&String>) = match rule {
+        Rule::Order(all) => (all.iter().rev().skip(1).collect(), all.iter().skip(1).collect()),
+        Rule::Ratio { of: [a, b], at_least, at_most } => {
+            let given = |bound: &Option<f64>, variant| bound.map(|_| variant);
+            let low = [given(at_most, a), given(at_least, b)];
+            let high = [given(at_least, a), given(at_most, b)];
+            (low.into_iter().flatten().collect(), high.into_iter().flatten().collect())
+        }
+        Rule::Value { of, at_least, at_most } => {
+            (at_most.iter().map(|_| of).collect(), at_least.iter().map(|_| of).collect())
+        }
+        Rule::NotTestable(_) => Default::default(),
+    };
+    let all = match verdict {
+        Verdict::Holds => wanted_low,
+        Verdict::DoesNotHold => wanted_high,
+        _ => [wanted_low, wanted_high].concat(),
+    };
+    all.into_iter().map(String::as_str).collect()
 }
 
 /// Why rates say little: those of most trials of a variant are lower bounds.
