@@ -11,6 +11,8 @@ static ASKED: AtomicBool = AtomicBool::new(false);
 static STOP: AtomicBool = AtomicBool::new(false);
 /// Whether there is nothing to finish with.
 static IS_ALL_OR_NOTHING: AtomicBool = AtomicBool::new(false);
+/// Whether it goes on until somebody asks.
+static IS_ENDLESS: AtomicBool = AtomicBool::new(false);
 /// Files that are being written and have not got their name yet.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
@@ -28,6 +30,9 @@ pub fn install() {
             std::process::exit(INTERRUPTED);
         }
         STOP.store(true, Ordering::Relaxed);
+        if IS_ENDLESS.load(Ordering::Relaxed) {
+            return;
+        }
         eprintln!("\ninterrupted: finishing with the best result so far; once more to give up");
     });
 }
@@ -35,6 +40,11 @@ pub fn install() {
 /// For work of which a part is worth nothing: the first Ctrl-C ends the process.
 pub fn ends_at_once() {
     IS_ALL_OR_NOTHING.store(true, Ordering::Relaxed);
+}
+
+/// For what goes on until Ctrl-C: nothing has to be said about it.
+pub fn is_the_end() {
+    IS_ENDLESS.store(true, Ordering::Relaxed);
 }
 
 /// The flag that long work looks at.

@@ -45,7 +45,7 @@ enum Command {
     Build(build::Options),
     /// Ask the kernel whether it takes the programs of an object
     Check(check::Options),
-    /// Attach a program to an interface, until Ctrl-C or in the background
+    /// Attach programs to an interface, a control group, or wherever they belong, until Ctrl-C or in the background
     Load(load::Options),
     /// Detach what was loaded in the background
     Unload(unload::Options),

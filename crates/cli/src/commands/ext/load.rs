@@ -40,7 +40,7 @@ pub struct Options {
     #[arg(long, value_enum, default_value_t = Way::Ingress)]
     direction: Way,
     /// Samples a second on each processor, for perf_event programs
-    #[arg(long, value_name = "HZ", default_value_t = 99)]
+    #[arg(long, value_name = "HZ", default_value_t = 99, value_parser = clap::value_parser!(u64).range(1..))]
     frequency: u64,
     /// Run XDP in the stack instead of the driver
     #[arg(long)]
@@ -86,6 +86,7 @@ enum Way {
 impl Options {
     /// Loads and attaches.
     pub fn run(&self, common: &Common) -> Result<Answer, Failure> {
+        interrupt::is_the_end();
         let name = self.name();
         if self.background {
             return self.start_holder(&name, common);
@@ -147,7 +148,7 @@ impl Options {
         match hook {
             "xdp" | "tc" if self.interface.is_none() => missing("an interface", "--interface NAME"),
             hook if is_of_group(hook) && self.cgroup.is_none() => {
-                missing("a control group", "--cgroup FOLDER, below /sys/fs/cgroup")
+                missing("a control group", "--cgroup FOLDER, of cgroup v2 (`findmnt -t cgroup2` shows where that is)")
             }
             _ => Ok(()),
         }
@@ -164,7 +165,11 @@ impl Options {
         let loaded = loaded.program(program);
         let one = |attached: Result<Attachment, KernelError>| attached.map(|attached| vec![attached]);
         let (attached, help) = match hook.as_str() {
-            "perf_event" => (attach::clocks(loaded, self.frequency), "`kara doctor` says what this kernel permits"),
+            "perf_event" => (
+                attach::clocks(loaded, self.frequency),
+                "at most as often as /proc/sys/kernel/perf_event_max_sample_rate says; `kara doctor` says what this \
+                 kernel permits",
+            ),
             "xdp" => {
                 let mode = if self.generic { XdpMode::Generic } else { XdpMode::Native };
                 (
@@ -180,7 +185,7 @@ impl Options {
                     Some(hook) => attach::cgroup_sockets(loaded, group.as_fd(), hook),
                     None => attach::cgroup(loaded, group.as_fd(), direction),
                 };
-                (one(attached), "it must be a folder of cgroup v2")
+                (one(attached), "it must be a folder of cgroup v2, which `findmnt -t cgroup2` shows")
             }
             _ => (one(attach::tracepoint(loaded)), "`kara doctor` says what this kernel permits"),
         };
