@@ -248,6 +248,14 @@ fn what_the_generator_limits_says_nothing_about_rates() {
 }
 
 #[test]
+fn nothing_takes_the_place_of_a_baseline_without_values() {
+    let (head, variants) = TEXT.split_once("parameters = { ns = 40_000 }").unwrap();
+    let results = measured(&format!("{head}parameters = {{ ns = 40_000, late-one-in = 1 }}{variants}"), false).unwrap();
+    let page = html(&presentation::report("Late", &[results]).unwrap()).unwrap();
+    assert!(page.contains("<td>the baseline has none</td>") && !page.contains("<td>baseline</td>"));
+}
+
+#[test]
 fn few_rounds_conclude_nothing() {
     let analysis = Analysis::of(&measured(&TEXT.replace("rounds = 12", "rounds = 4"), false).unwrap()).unwrap();
     assert_eq!(analysis.claims[0].verdict, Verdict::Inconclusive);

@@ -33,7 +33,7 @@ pub fn metric(analysis: &Analysis, metric: &MetricAnalysis) -> Table {
         if is_published {
             row.push(published.into());
         }
-        row.extend(comparison(variant, metric));
+        row.extend(comparison(variant, metric, &analysis.experiment.variants[0].name));
         row.push((variant.rounds() as f64).into());
         table = table.row(row);
     }
@@ -57,10 +57,11 @@ fn scaled(estimate: &Estimate, factor: f64) -> Cell {
     Cell::Estimate { value: estimate.value * factor, low: estimate.low * factor, high: estimate.high * factor }
 }
 
-fn comparison(variant: &VariantFigures, metric: &MetricAnalysis) -> [Cell; 3] {
+fn comparison(variant: &VariantFigures, metric: &MetricAnalysis, baseline: &str) -> [Cell; 3] {
     match &variant.comparison {
         Some(found) => [scaled(&found.ratio, 1.0), words(found, metric.metric.better).into(), found.p.into()],
-        None if variant.name == metric.variants[0].name => [Cell::Empty, "baseline".into(), Cell::Empty],
+        None if variant.name == baseline => [Cell::Empty, "baseline".into(), Cell::Empty],
+        None if metric.named(baseline).is_none() => [Cell::Empty, "the baseline has none".into(), Cell::Empty],
         None => [Cell::Empty, "no round in common with the baseline".into(), Cell::Empty],
     }
 }
