@@ -5,7 +5,8 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/sbin:/sbin
 
 CLANG ?= clang-19
 CPU ?= v3
-KARA := target/release/kara
+# Where cargo puts what it builds: some have one folder for all projects.
+KARA := $(or $(CARGO_TARGET_DIR),target)/release/kara
 # clang for BPF does not look into the host's multiarch folder, where <asm/types.h> is.
 BPF_CFLAGS ?= -O2 -g -Wall -target bpf -mcpu=$(CPU) -idirafter /usr/include/$(shell uname -m)-linux-gnu
 
