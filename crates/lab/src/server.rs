@@ -99,5 +99,7 @@ pub fn count(socket: &UdpSocket, cpu: usize, is_over: &AtomicBool) -> Result<Cou
 /// Reads away what waits, without counting it.
 pub fn empty(socket: &UdpSocket) {
     let mut bytes = [0; DATAGRAM];
-    while socket.set_nonblocking(true).is_ok() && socket.recv(&mut bytes).is_ok() {}
+    if socket.set_nonblocking(true).is_ok() {
+        while socket.recv(&mut bytes).is_ok() {}
+    }
 }

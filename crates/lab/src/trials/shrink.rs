@@ -132,11 +132,11 @@ impl Sliced for Prepared {
         let hook = if cutter.is_some() { Hook::Xdp } else { plan.hook };
         let attached = hook::attach(&bed, hook, program, Place { socket: Some(server.as_fd()), sockets: None })?;
         bed.pin_receiver()?;
-        let offered = SliceValues::new("offered", "packets/s");
         let (rate, packet) = (SliceValues::new("rate", "packets/s"), SliceValues::new("packet", "ns"));
         let processor = SliceValues::new("processor", "ns");
         let parts = self.0.clone();
-        let flow = Flow { _attached: attached, parts, bed, server, void: None, offered, rate, packet, processor };
+        let flow =
+            Flow { _attached: attached, parts, bed, server, void: None, offered: Vec::new(), rate, packet, processor };
         flow.send()?;
         Ok(Box::new(flow))
     }
@@ -150,7 +150,8 @@ struct Flow {
     server: UdpSocket,
     /// Why nothing may be concluded from it.
     void: Option<String>,
-    offered: SliceValues,
+    /// Packets per second, slice by slice.
+    offered: Vec<f64>,
     rate: SliceValues,
     packet: SliceValues,
     processor: SliceValues,
@@ -172,7 +173,7 @@ impl Slices for Flow {
     fn finish(self: Box<Self>, _: &Request) -> Result<Outcome, LabError> {
         let mut outcome = Outcome { void: self.void, ..Outcome::default() };
         outcome.notes.insert("placement".into(), self.bed.placement.describe());
-        outcome.notes.insert("offered".into(), format!("{:.0} packets/s", median(&self.offered.values)));
+        outcome.notes.insert("offered".into(), format!("{:.0} packets/s", median(&self.offered)));
         outcome.slices.extend([self.rate, self.packet, self.processor]);
         Ok(outcome)
     }
@@ -206,7 +207,7 @@ impl Flow {
             self.void.get_or_insert(format!("the generator was late: {}", sent.lateness));
         }
         let rate = (packets as f64 * 1e9 / sent.elapsed_ns.max(1) as f64).max(1e-9);
-        self.offered.values.push(sent.rate());
+        self.offered.push(sent.rate());
         self.rate.values.push(rate);
         self.packet.values.push(1e9 / rate);
         self.processor.values.push(counted.processor_ns as f64 / packets.max(1) as f64);
